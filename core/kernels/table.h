@@ -1,0 +1,38 @@
+// All kernels of one instruction set, and the choice of the set at program start.
+//
+// A new family of kernels is: its header, its source (compiled for each instruction set, see kernels.cmake),
+// a line here, two in target_table.cpp.
+#pragma once
+
+#include "handgrad/core/kernels/elementwise.h"
+
+namespace handgrad::kernels {
+
+template <class T>
+struct Table {
+  Elementwise<T> elementwise;
+};
+
+extern Table<float> active_float;  // filled before any other static initialiser runs, then never written
+extern Table<double> active_double;
+
+/// The kernels in use, for T = float or double: the best that this CPU has, or what the environment variable
+/// HANDGRAD_KERNELS names (baseline, avx2, avx512); a name that is unknown or that this CPU cannot run is
+/// ignored.
+template <class T>
+__attribute__((always_inline)) inline const Table<T>& table() {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return active_float;
+  } else {
+    return active_double;
+  }
+}
+
+/// The instruction set in use: "baseline", "avx2" or "avx512".
+const char* target_name();
+
+/// The kernels of the set named, or nullptr when this build or this CPU does not have it. For tests.
+template <class T>
+const Table<T>* table_of(const char* target);
+
+}  // namespace handgrad::kernels

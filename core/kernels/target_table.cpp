@@ -1,0 +1,19 @@
+// The table of one instruction set; compiled, like the kernels themselves, once for each.
+#include "handgrad/core/kernels/table.h"
+
+namespace handgrad::kernels::HANDGRAD_TARGET {
+
+// Each is defined at the end of its family's source.
+template <class T>
+Elementwise<T> elementwise();
+
+template <class T>
+Table<T> target_table() {
+  return {
+      .elementwise = elementwise<T>(),
+  };
+}
+template Table<float> target_table();
+template Table<double> target_table();
+
+}  // namespace handgrad::kernels::HANDGRAD_TARGET
