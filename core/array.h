@@ -1,0 +1,102 @@
+// Array: numbers. A shape, an element type and shared, contiguous, row-major storage. No strides, no gradient.
+#pragma once
+
+#include <initializer_list>
+#include <iosfwd>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "handgrad/core/dtype.h"
+#include "handgrad/core/memory.h"
+#include "handgrad/core/shape.h"
+
+namespace handgrad {
+
+/// The head of a block of numbers, which follow it at the next multiple of 64 bytes.
+struct alignas(64) Storage {
+  std::uint32_t refs = 0;
+  std::uint32_t version = 0;  ///< counts the times somebody asked to write
+  std::size_t bytes = 0;      ///< of the whole block
+#ifndef NDEBUG
+  std::thread::id owner = std::this_thread::get_id();  ///< counts are not atomic: only this thread may share it
+#endif
+
+  static Ref<Storage> make(std::size_t number_bytes);
+  static void destroy(Storage* storage) noexcept;
+  void* numbers() { return this + 1; }
+};
+
+/// Handle to numbers. Copies share them; `reshape` shares them; everything else copies.
+class Array {
+ public:
+  Array() = default;  ///< no numbers at all: `defined()` is false
+  explicit Array(const Shape& shape, DType dtype = DType::float32);  ///< numbers not initialised
+
+  static Array zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
+  static Array full(const Shape& shape, double value, DType dtype = DType::float32);
+  /// The values in row-major order; their count must be the shape's, else ShapeError.
+  static Array of(const std::vector<double>& values, const Shape& shape, DType dtype = DType::float32);
+
+  bool defined() const { return static_cast<bool>(storage_); }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  int rank() const { return shape_.rank(); }
+  std::int64_t numel() const { return numel_; }
+  std::size_t bytes() const { return static_cast<std::size_t>(numel_) * size_of(dtype_); }
+
+  /// The numbers, to read. T must be the element type, else DTypeError.
+  template <class T>
+  const T* data() const {
+    if (dtype_of<T>() != dtype_) refuse_type(dtype_of<T>());
+    return storage_ ? static_cast<const T*>(storage_->numbers()) : nullptr;
+  }
+
+  /// The numbers, to write: every call makes a new version, by which a recorded operation notices that what it
+  /// saved was changed. All handles that share the storage see the new numbers.
+  template <class T>
+  T* mutable_data() {
+    if (dtype_of<T>() != dtype_) refuse_type(dtype_of<T>());
+    if (!storage_) return nullptr;
+    ++storage_->version;
+    return static_cast<T*>(storage_->numbers());
+  }
+
+  std::uint32_t version() const { return storage_ ? storage_->version : 0; }
+  /// Whether this is the only handle, so that writing cannot be seen elsewhere.
+  bool is_sole_owner() const { return storage_ && storage_->refs == 1; }
+  bool shares_storage(const Array& other) const { return storage_.get() == other.storage_.get(); }
+
+  /// The same numbers under another shape of equal count. At most one size may be -1: it is worked out.
+  Array reshape(const Shape& shape) const;
+  Array copy() const;
+  /// A copy in another element type (a new array also when it is the same).
+  Array to(DType dtype) const;
+  /// Overwrites the numbers with those of `source`, of equal shape and type.
+  void assign(const Array& source);
+  void fill(double value);
+
+  /// Element at flat row-major position `i`, as a double.
+  double value(std::int64_t i) const;
+  std::vector<double> values() const;
+  /// The single number of an array of one element, else ShapeError.
+  double item() const;
+
+  /// "[[1, 2], [3, 4]]", in the shortest digits that read back to the same number.
+  std::string text() const;
+
+ private:
+  [[noreturn]] void refuse_type(DType asked) const;
+
+  Ref<Storage> storage_;
+  std::int64_t numel_ = 0;
+  Shape shape_;
+  DType dtype_ = DType::float32;
+};
+
+std::ostream& operator<<(std::ostream& out, const Array& array);
+
+/// -1 in `wanted` replaced by what `numel` leaves for it; ShapeError naming `op` when the counts do not fit.
+Shape resolve_reshape(const char* op, const Shape& from, const Shape& wanted);
+
+}  // namespace handgrad

@@ -1,0 +1,200 @@
+// Reverse-mode differentiation. An operation computes its numbers, then calls record() with what its backward
+// needs; backward() walks what was recorded, newest first. Output slot -> Node -> input slots: nothing points
+// forward, so there are no cycles, and dropping the loss frees the graph.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/core/scope.h"
+#include "handgrad/core/tensor.h"
+
+namespace handgrad {
+
+class GradSink;
+
+/// A list of arguments that is only looked at while a function runs.
+template <class T>
+class ListView {
+ public:
+  ListView(std::initializer_list<T> items) : data_(items.begin()), size_(items.size()) {}
+  ListView(const std::vector<T>& items) : data_(items.data()), size_(items.size()) {}  // NOLINT
+  ListView(const T* data, std::size_t size) : data_(data), size_(size) {}
+  ListView() = default;
+
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// An input of an operation: only its gradient slot matters to the graph.
+struct Input {
+  Input(const Tensor& tensor) : slot(tensor.slot()) {}  // NOLINT(google-explicit-constructor)
+  GradSlot* slot;
+};
+
+/// An array that backward will read, under its name in the formula. With `when` false it is not kept: an
+/// operation names what it would need, and keeps only what the wanted gradients need.
+struct Save {
+  Save(const char* as, const Array& numbers, bool when = true) : name(as), array(&numbers), wanted(when) {}
+  const char* name;  ///< a string literal
+  const Array* array;
+  bool wanted;
+};
+
+/// A number or a short list of integers that backward will read: eps, or the dimensions of a sum.
+struct Attribute {
+  Attribute(const char* as, double value) : name(as), number(value) {}
+  Attribute(const char* as, const Shape& values) : name(as), list(values) {}
+  const char* name;  ///< a string literal
+  double number = 0;
+  Shape list;
+};
+
+/// Computes the gradients of a node's inputs from `dy` = d loss / d output. A plain function: it captures nothing,
+/// and reads only what the node has saved.
+using Backward = void (*)(const Node& node, const Array& dy, GradSink& sink);
+
+/// A recorded operation.
+class Node {
+ public:
+  struct Saved {
+    const char* name;
+    Array array;
+    std::uint32_t version;
+  };
+
+  const char* op() const { return op_; }
+  const Scope& scope() const { return *scope_; }          ///< the module that was running
+  std::uint64_t order() const { return order_; }          ///< creation number; inputs have smaller ones
+  /// Why there is no backward; nullptr when there is one.
+  const char* no_gradient_reason() const { return reason_; }
+
+  int input_count() const { return input_count_; }
+  /// The slot of input `i`; nullptr when it wants no gradient.
+  const GradSlot* input(int i) const { return edges()[i].get(); }
+
+  ListView<Saved> saved_arrays() const { return {saves(), static_cast<std::size_t>(saved_count_)}; }
+  bool has_saved(std::string_view name) const { return find_saved(name) != nullptr; }
+  /// The array saved under `name`. GraphError when it was released by an earlier backward, when it was changed in
+  /// place since, or when there is none of that name.
+  const Array& saved(std::string_view name) const;
+
+  ListView<Attribute> attributes() const { return {attributes_begin(), static_cast<std::size_t>(attribute_count_)}; }
+  double number(std::string_view name) const { return attribute(name).number; }
+  const Shape& list(std::string_view name) const { return attribute(name).list; }
+
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// For the engine.
+  static Ref<Node> make(const char* op, Backward backward, const char* reason, ListView<Input> inputs,
+                        ListView<Save> saves, ListView<Attribute> attributes);
+  static void destroy(Node* node) noexcept;
+  void run(const Array& dy, GradSink& sink) const { backward_(*this, dy, sink); }
+  void release_saved();
+  bool used() const { return used_; }
+  void mark_used() { used_ = true; }
+  std::uint32_t refs = 0;
+
+ private:
+  Node() = default;
+  ~Node();
+
+  // Edges, saved arrays and attributes follow the node in the same block of memory: an addition takes 128 bytes.
+  Ref<GradSlot>* edges() const { return reinterpret_cast<Ref<GradSlot>*>(const_cast<Node*>(this) + 1); }
+  Saved* saves() const { return reinterpret_cast<Saved*>(edges() + input_count_); }
+  Attribute* attributes_begin() const { return reinterpret_cast<Attribute*>(saves() + saved_capacity_); }
+  const Saved* find_saved(std::string_view name) const;
+  const Attribute& attribute(std::string_view name) const;
+
+  const char* op_ = nullptr;
+  const char* reason_ = nullptr;
+  Backward backward_ = nullptr;
+  const Scope* scope_ = nullptr;
+  std::uint64_t order_ = 0;
+  Node* next_to_destroy_ = nullptr;
+  std::uint32_t block_bytes_ = 0;
+  std::uint16_t input_count_ = 0;
+  std::uint8_t saved_count_ = 0, saved_capacity_ = 0, attribute_count_ = 0;
+  bool used_ = false;
+
+  friend class GradSink;
+};
+
+/// Where a backward function puts the gradients of its node's inputs.
+class GradSink {
+ public:
+  explicit GradSink(const Node& node) : node_(node) {}
+
+  /// Whether anybody needs the gradient of input `i`.
+  bool wants(int i) const { return node_.edges()[i].get() != nullptr; }
+
+  struct Target {
+    Array& array;  ///< of the input's shape and type
+    bool add;      ///< true: add to the numbers there; false: they are not initialised, write
+  };
+  /// The place to compute the gradient into: weights' gradients add up in place, without a second array.
+  Target into(int i);
+  /// Hands over a gradient that is ready, of the input's shape. It may share numbers with `dy` or another gradient.
+  void move(int i, Array gradient);
+
+ private:
+  const Node& node_;
+};
+
+/// The result of an operation. Without a backward there is no such tensor: that is why an operation cannot lose
+/// its gradient in silence. Keeps history only if gradients are on and an input needs one.
+Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
+              ListView<Attribute> attributes = {});
+
+/// The result of an operation that has no derivative, with the reason, which the error of a backward through it
+/// will give.
+Tensor no_gradient(const char* op, const char* reason, Array y, ListView<Input> inputs);
+
+/// Whether record() would keep history for these inputs: work that only backward needs can be skipped otherwise.
+bool will_record(ListView<Input> inputs);
+
+/// See Tensor::backward.
+void run_backward(const Tensor& root, const Array& dy, KeepGraph keep);
+
+/// No history is kept on this thread while it lives: for evaluation and generation.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+bool grad_enabled();
+
+/// Sees every operation of the calling thread as it is recorded, and every gradient as its operation's backward
+/// is about to run. It must change nothing. Costs one comparison when there is none.
+class GraphObserver {
+ public:
+  virtual ~GraphObserver() = default;
+  virtual void recorded(const Node& /*node*/, const Array& /*y*/) {}
+  virtual void differentiating(const Node& /*node*/, const Array& /*dy*/) {}
+};
+
+/// Sets the calling thread's observer for a block.
+class GraphObserverGuard {
+ public:
+  explicit GraphObserverGuard(GraphObserver& observer);
+  ~GraphObserverGuard();
+  GraphObserverGuard(const GraphObserverGuard&) = delete;
+  GraphObserverGuard& operator=(const GraphObserverGuard&) = delete;
+
+ private:
+  GraphObserver* before_;
+};
+
+}  // namespace handgrad

@@ -1,0 +1,74 @@
+// What the library throws. It never prints, aborts or exits.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "handgrad/core/dtype.h"
+#include "handgrad/core/shape.h"
+
+namespace handgrad {
+
+/// An operand as an error message shows it: its name and its shape, or another short text ("float64").
+struct Operand {
+  Operand(std::string operand, const Shape& shape) : name(std::move(operand)), text(shape.text()) {}
+  Operand(std::string operand, std::string what) : name(std::move(operand)), text(std::move(what)) {}
+  Operand(std::string operand, DType dtype) : name(std::move(operand)), text(name_of(dtype)) {}
+
+  std::string name;
+  std::string text;
+};
+
+/// Base of all errors of the library. The text reads
+///
+///     layer_norm: scale must have shape [6], the last dimension of x, got [8]
+///       x [2, 4, 6]   scale [8]   shift [8]
+///       try: ...
+///       in: trf_blocks.3.norm1
+///
+/// with the last lines only where there is something to say. The parts are fields too.
+class Error : public std::runtime_error {
+ public:
+  /// `op`: what the user called; `message`: the rule that was broken and what came instead; `operands`: all of
+  /// them; `advice`: what to do, when that is known. The module path is the calling thread's current scope.
+  Error(std::string op, std::string message, std::vector<Operand> operands = {}, std::string advice = {});
+
+  const std::string& op() const { return op_; }
+  const std::string& message() const { return message_; }
+  const std::vector<Operand>& operands() const { return operands_; }
+  const std::string& advice() const { return advice_; }
+  const std::string& module_path() const { return module_path_; }
+
+ private:
+  std::string op_, message_, advice_, module_path_;
+  std::vector<Operand> operands_;
+};
+
+/// Shapes, ranks or dimensions that do not fit.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+/// Operands of different or unsuitable element types.
+class DTypeError : public Error {
+ public:
+  using Error::Error;
+};
+/// A token id, a target or an index outside of its range.
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+/// A number outside of its range: a negative eps, a dropout rate of 1.
+class ValueError : public Error {
+ public:
+  using Error::Error;
+};
+/// Misuse of the recorded graph: a second backward, a saved array that was changed, no gradient to be had.
+class GraphError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace handgrad

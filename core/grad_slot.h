@@ -1,0 +1,37 @@
+// GradSlot: where a tensor's gradient is collected, and the link to the operation that produced the tensor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "handgrad/core/array.h"
+
+namespace handgrad {
+
+class Node;
+
+/// Looks at a gradient that is complete; it must not change it.
+using GradObserver = std::function<void(const Array& gradient)>;
+
+/// Shared by all handles of one tensor, and by the operations that read it. It knows the tensor's shape but not
+/// its numbers, so that a graph keeps alive only the numbers that some backward needs.
+struct GradSlot {
+  GradSlot(const Shape& of_shape, DType of_dtype);
+  ~GradSlot();
+
+  static Ref<GradSlot> make(const Shape& shape, DType dtype);
+  static void destroy(GradSlot* slot) noexcept;
+
+  std::uint32_t refs = 0;
+  bool requires_grad = true;
+  bool keep = false;           ///< an interior gradient is dropped after use unless this is set
+  DType dtype;
+  Shape shape;
+  std::uint64_t mark = 0;      ///< the backward pass that has seen this slot
+  Array grad;                  ///< undefined: no gradient, which is not the same as zeros
+  Ref<Node> producer;          ///< none for a leaf
+  std::unique_ptr<std::vector<GradObserver>> observers;
+};
+
+}  // namespace handgrad

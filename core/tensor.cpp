@@ -1,0 +1,139 @@
+#include "handgrad/core/tensor.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "handgrad/core/autograd.h"
+#include "handgrad/core/error.h"
+
+namespace handgrad {
+namespace {
+
+template <class T>
+std::vector<T> joined(std::initializer_list<std::initializer_list<T>> rows, Shape& shape) {
+  const std::size_t columns = rows.size() == 0 ? 0 : rows.begin()->size();
+  std::vector<T> values;
+  for (const auto& row : rows) {
+    if (row.size() != columns)
+      throw ShapeError("of", "rows must have one length, got " + std::to_string(columns) + " and " +
+                                 std::to_string(row.size()));
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)};
+  return values;
+}
+
+}  // namespace
+
+GradSlot::GradSlot(const Shape& of_shape, DType of_dtype) : dtype(of_dtype), shape(of_shape) {}
+GradSlot::~GradSlot() = default;
+
+Ref<GradSlot> GradSlot::make(const Shape& shape, DType dtype) {
+  return Ref<GradSlot>(new (pool_allocate(sizeof(GradSlot))) GradSlot(shape, dtype));
+}
+
+void GradSlot::destroy(GradSlot* slot) noexcept {
+  slot->~GradSlot();
+  pool_release(slot, sizeof(GradSlot));
+}
+
+Tensor Tensor::of(std::initializer_list<double> values, DType dtype) {
+  return of(std::vector<double>(values), {static_cast<std::int64_t>(values.size())}, dtype);
+}
+
+Tensor Tensor::of(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
+  Shape shape;
+  const std::vector<double> values = joined(rows, shape);
+  return of(values, shape, dtype);
+}
+
+Tensor Tensor::of(const std::vector<double>& values, const Shape& shape, DType dtype) {
+  return constant(Array::of(values, shape, dtype));
+}
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  return constant(Array::full(shape, value, dtype));
+}
+
+Tensor Tensor::constant(Array numbers) { return {std::move(numbers), Ref<GradSlot>()}; }
+
+Tensor& Tensor::requires_grad(bool on) {
+  if (has_node())
+    throw GraphError("requires_grad", "only a leaf can be told to; this tensor is the result of " +
+                                          std::string(node().op()),
+                     {{"tensor", shape()}}, "detach() it first");
+  if (!slot_) slot_ = GradSlot::make(shape(), dtype());
+  slot_->requires_grad = on;
+  if (!on) slot_->grad = Array();
+  return *this;
+}
+
+const Array& Tensor::grad() const {
+  if (!has_grad())
+    throw GraphError("grad", "this tensor has no gradient", {{"tensor", shape()}},
+                     !needs_grad() ? "requires_grad() before the forward pass"
+                     : has_node()  ? "keep_grad() before backward(): interior gradients are dropped after use"
+                                   : "backward() of a loss that depends on it");
+  return slot_->grad;
+}
+
+void Tensor::zero_grad() {
+  if (slot_) slot_->grad = Array();
+}
+
+void Tensor::keep_grad() {
+  if (!needs_grad()) throw GraphError("keep_grad", "this tensor has no history", {{"tensor", shape()}});
+  slot_->keep = true;
+}
+
+void Tensor::on_grad(GradObserver observer) {
+  if (!needs_grad()) throw GraphError("on_grad", "this tensor collects no gradient", {{"tensor", shape()}});
+  if (!slot_->observers) slot_->observers = std::make_unique<std::vector<GradObserver>>();
+  slot_->observers->push_back(std::move(observer));
+}
+
+void Tensor::backward(KeepGraph keep) const {
+  if (numel() != 1)
+    throw ShapeError("backward", "the loss must be one number", {{"loss", shape()}},
+                     "reduce it with sum() or mean(), or give the upstream gradient: backward(dy)");
+  backward(Array::full(shape(), 1, dtype()), keep);
+}
+
+void Tensor::backward(const Array& dy, KeepGraph keep) const { run_backward(*this, dy, keep); }
+
+const Node& Tensor::node() const {
+  if (!has_node()) throw GraphError("node", "no recorded operation made this tensor", {{"tensor", shape()}});
+  return *slot_->producer;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.array(); }
+
+Ids::Ids(const std::vector<std::int32_t>& ids, const Shape& shape) : Ids(ids.data(), shape) {
+  if (static_cast<std::int64_t>(ids.size()) != shape.numel())
+    throw ShapeError("ids", "shape " + shape.text() + " needs " + std::to_string(shape.numel()) + " ids, got " +
+                                std::to_string(ids.size()));
+}
+
+Ids::Ids(const std::int32_t* ids, const Shape& shape) : array_(shape, DType::int32) {
+  std::copy_n(ids, shape.numel(), array_.mutable_data<std::int32_t>());
+}
+
+Ids Ids::of(std::initializer_list<std::int32_t> ids) {
+  return {std::vector<std::int32_t>(ids), {static_cast<std::int64_t>(ids.size())}};
+}
+
+Ids Ids::of(std::initializer_list<std::initializer_list<std::int32_t>> rows) {
+  Shape shape;
+  const std::vector<std::int32_t> ids = joined(rows, shape);
+  return {ids, shape};
+}
+
+Ids Ids::from(Array int32_array) {
+  if (int32_array.dtype() != DType::int32)
+    throw DTypeError("ids", std::string("must be int32, got ") + name_of(int32_array.dtype()));
+  Ids ids;
+  ids.array_ = std::move(int32_array);
+  return ids;
+}
+
+}  // namespace handgrad

@@ -1,0 +1,109 @@
+// Tensor: numbers with a place for their gradient.
+#pragma once
+
+#include <initializer_list>
+#include <iosfwd>
+#include <vector>
+
+#include "handgrad/core/array.h"
+#include "handgrad/core/grad_slot.h"
+
+namespace handgrad {
+
+/// Whether backward leaves the recorded graph usable for another pass.
+enum class KeepGraph { no, yes };
+
+/// A handle to an Array and to its gradient slot; copies share both. A tensor that comes out of an operation on
+/// tensors with gradients carries its history; one made from values has none until `requires_grad()`.
+class Tensor {
+ public:
+  Tensor() = default;  ///< no tensor at all: `defined()` is false
+
+  /// Values: `Tensor::of({2, 2, 6, 6})` is four numbers, shape [4]; nested lists give shape [rows, columns].
+  static Tensor of(std::initializer_list<double> values, DType dtype = DType::float32);
+  static Tensor of(std::initializer_list<std::initializer_list<double>> rows, DType dtype = DType::float32);
+  static Tensor of(const std::vector<double>& values, const Shape& shape, DType dtype = DType::float32);
+  /// Shapes: `Tensor::zeros({2, 4, 768})` has 6144 numbers.
+  static Tensor zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
+  static Tensor ones(const Shape& shape, DType dtype = DType::float32) { return full(shape, 1, dtype); }
+  static Tensor full(const Shape& shape, double value, DType dtype = DType::float32);
+  static Tensor scalar(double value, DType dtype = DType::float32) { return full({}, value, dtype); }
+  /// Numbers without history. Never the result of an operation: those come from record() or no_gradient().
+  static Tensor constant(Array numbers);
+
+  bool defined() const { return array_.defined(); }
+  const Shape& shape() const { return array_.shape(); }
+  std::int64_t size(int dim) const { return array_.shape().at(dim); }
+  int rank() const { return array_.rank(); }
+  std::int64_t numel() const { return array_.numel(); }
+  DType dtype() const { return array_.dtype(); }
+
+  const Array& array() const { return array_; }
+  /// The numbers, to change in place: a new version, which operations that saved them will notice.
+  Array& mutable_array() { return array_; }
+  double item() const { return array_.item(); }
+  std::vector<double> values() const { return array_.values(); }
+
+  /// Makes a leaf collect a gradient, or stop doing so. GraphError on the result of an operation.
+  Tensor& requires_grad(bool on = true);
+  bool needs_grad() const { return slot_ && slot_->requires_grad; }
+
+  bool has_grad() const { return slot_ && slot_->grad.defined(); }
+  /// The gradient collected so far; GraphError when there is none (has_grad tells).
+  const Array& grad() const;
+  /// Leaves "no gradient", which optimisers skip; zeros would be a gradient.
+  void zero_grad();
+  /// Keeps this tensor's gradient after backward although it is not a leaf.
+  void keep_grad();
+  /// `observer` sees this tensor's gradient each time a backward pass has completed it.
+  void on_grad(GradObserver observer);
+
+  /// Gradients of this one number with respect to every leaf that it depends on, added to what the leaves hold.
+  /// ShapeError unless there is exactly one element; GraphError without history, or when the graph was used before.
+  void backward(KeepGraph keep = KeepGraph::no) const;
+  /// The same for any shape, from the upstream gradient `dy` of this tensor's shape.
+  void backward(const Array& dy, KeepGraph keep = KeepGraph::no) const;
+
+  /// The operation that made this tensor: its name, what it saved, its inputs. GraphError when there is none.
+  const Node& node() const;
+  bool has_node() const { return slot_ && slot_->producer; }
+
+  /// The same numbers without history: the gradient stops here, on purpose and in silence.
+  Tensor detach() const { return constant(array_); }
+
+  /// For record() and the engine.
+  Tensor(Array numbers, Ref<GradSlot> slot) : array_(std::move(numbers)), slot_(std::move(slot)) {}
+  GradSlot* slot() const { return slot_.get(); }
+
+ protected:
+  Array array_;
+  Ref<GradSlot> slot_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+/// Token ids or class numbers: int32, any shape, never differentiated.
+class Ids {
+ public:
+  Ids() = default;
+  Ids(const std::vector<std::int32_t>& ids, const Shape& shape);
+  Ids(const std::int32_t* ids, const Shape& shape);
+  static Ids of(std::initializer_list<std::int32_t> ids);
+  static Ids of(std::initializer_list<std::initializer_list<std::int32_t>> rows);
+  static Ids from(Array int32_array);
+
+  bool defined() const { return array_.defined(); }
+  const Shape& shape() const { return array_.shape(); }
+  std::int64_t size(int dim) const { return array_.shape().at(dim); }
+  std::int64_t numel() const { return array_.numel(); }
+  const Array& array() const { return array_; }
+  const std::int32_t* data() const { return array_.data<std::int32_t>(); }
+  Ids reshape(const Shape& shape) const { return from(array_.reshape(shape)); }
+  Ids flatten() const { return reshape({-1}); }
+  std::vector<std::int32_t> values() const { return {data(), data() + numel()}; }
+
+ private:
+  Array array_;
+};
+
+}  // namespace handgrad
