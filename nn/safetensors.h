@@ -1,0 +1,73 @@
+// The safetensors file format: eight bytes that give the length of a header, the header (JSON: name, type,
+// shape and place of each tensor), then the numbers, little-endian, one tensor after another. Described at
+// github.com/huggingface/safetensors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/core/array.h"
+
+namespace handgrad::nn {
+
+/// Numbers under a name.
+struct NamedArray {
+  std::string name;
+  Array array;
+};
+
+/// Free text beside the tensors ("__metadata__" in the file).
+using Metadata = std::map<std::string, std::string>;
+
+/// Reads a file strictly. The constructor checks all of the header against the size of the file before it
+/// takes any memory for it: lengths and products that overflow, unknown types, tensors that overlap, gaps
+/// between them, bytes after the last one, names that come twice. Error with the path and the reason.
+class SafetensorsReader {
+ public:
+  /// What the header says of a tensor.
+  struct Entry {
+    std::string name;
+    std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
+    Shape shape;
+    std::uint64_t begin, end;  ///< place in the data, in bytes
+  };
+
+  explicit SafetensorsReader(const std::filesystem::path& path);
+  ~SafetensorsReader();
+  SafetensorsReader(const SafetensorsReader&) = delete;
+  SafetensorsReader& operator=(const SafetensorsReader&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// In the order of their places in the file.
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Metadata& metadata() const { return metadata_; }
+  /// nullptr when there is none of that name.
+  const Entry* find(std::string_view name) const;
+
+  /// The numbers of one tensor. F32 becomes float32, F64 float64, I32 int32; BF16 and F16 are widened to
+  /// float32; I64 becomes int32 when every number fits, else Error. Error when there is none of that name,
+  /// and naming the type when it is none of these.
+  Array read(std::string_view name) const;
+  Array read(const Entry& entry) const;
+  /// All tensors, in order.
+  std::vector<NamedArray> read_all() const;
+
+ private:
+  std::filesystem::path path_;
+  std::vector<Entry> entries_;
+  Metadata metadata_;
+  const unsigned char* file_ = nullptr;  // mapped
+  std::uint64_t file_bytes_ = 0, data_begin_ = 0;
+};
+
+/// Writes `arrays` in the order given; the header is padded with spaces to a multiple of 8. The bytes depend
+/// on the arguments only. Error with the path and the reason (a full disk, for instance): close and flush are
+/// checked, and the numbers are on the disk when it returns. Error when a name comes twice.
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedArray>& arrays,
+                       const Metadata& metadata = {});
+
+}  // namespace handgrad::nn

@@ -1,0 +1,61 @@
+// Checkpoints: all that a run needs to go on as if it had never stopped.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/train/trainer.h"
+
+namespace handgrad::train {
+
+/// "step-000100"
+std::string checkpoint_name(std::int64_t step);
+
+/// Writes the folder `checkpoints`/step-000100 for the trainer's state after update 100 and gives its path:
+///
+///     model.safetensors       every parameter by name, tied ones once
+///     optimizer.safetensors   moments and counts of updates
+///     state.json              format version, library version, step, seed, place in the data, best loss,
+///     `config`
+///
+/// It is written beside under another name, flushed to the disk, then renamed, so that there is a complete
+/// folder or none whatever happens in between; what an interrupted call left is removed first. A complete
+/// folder of the same step is replaced. Equal states give equal bytes: no clock, no host name. Error with
+/// path and reason when the disk is full or something else cannot be written; then nothing that was there
+/// before has changed.
+std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer,
+                                      const nlohmann::ordered_json& config = {});
+
+/// What state.json says.
+struct CheckpointState {
+  int format_version = 0;
+  std::string library_version;
+  std::int64_t step = 0;
+  std::uint64_t seed = 0;
+  std::string optimizer;  ///< its type
+  std::optional<double> best_loss;
+  nlohmann::ordered_json config;
+};
+CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
+
+/// Restores weights, optimiser, step and best loss. Error, before anything has changed, when a file is
+/// missing or damaged, when the optimiser is of another type, or when the parameters differ:
+///
+///     runs/toy/checkpoints/step-000100/model.safetensors: 2 missing, 1 unexpected, 1 wrong shape
+///       missing     trf_blocks.11.norm2.scale, trf_blocks.11.norm2.shift
+///       unexpected  trf_blocks.11.ln_2.weight
+///       wrong shape tok_emb.weight: file [50304, 768], model [50257, 768]
+CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+/// Only the weights, from a checkpoint's folder or a safetensors file; the same errors.
+void load_weights(const std::filesystem::path& path, models::Model& model);
+
+/// The complete checkpoint of the highest step in `run`/checkpoints; none when there is none. Unfinished
+/// folders are passed over.
+std::optional<std::filesystem::path> find_latest(const std::filesystem::path& run);
+
+}  // namespace handgrad::train

@@ -1,0 +1,161 @@
+// Trainer: the training loop. It computes; it writes no file, prints nothing and reads no clock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "handgrad/core/error.h"
+#include "handgrad/data/dataset.h"
+#include "handgrad/data/evaluation.h"
+#include "handgrad/models/model.h"
+#include "handgrad/train/clip.h"
+#include "handgrad/train/optimizer.h"
+#include "handgrad/train/schedule.h"
+
+namespace handgrad::train {
+
+class Trainer;
+
+/// What a step computed.
+struct StepReport {
+  std::int64_t step = 0;  ///< number of this update, from 1
+  double loss = 0;        ///< mean over the tokens of all micro-batches, with the weights before the update
+  double lr = 0;
+  double grad_norm = 0;     ///< before clipping
+  double clip_factor = 1;   ///< what the gradients were multiplied with in the update
+  std::int64_t tokens = 0;  ///< targets that count, those that are ignored left out; 0: nothing to learn from
+};
+
+/// Looks on while training goes on; it must change nothing.
+class TrainerObserver {
+ public:
+  virtual ~TrainerObserver() = default;
+  /// Before the first step of this process: step 0 of a new run, or the last step of a run that is resumed.
+  virtual void begin(const Trainer& /*trainer*/) {}
+  /// Gradients are complete and were found finite; the parameters are still those before the update.
+  virtual void before_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
+  /// The parameters are updated; the gradients are still there, unclipped.
+  virtual void after_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
+};
+
+/// A loss or a gradient norm that is NaN or infinite. The weights are those before the step.
+class NonFiniteError : public Error {
+ public:
+  NonFiniteError(std::string what_is, double value, std::int64_t step, std::string tensor, std::string module,
+                 std::string detail);
+
+  const std::string& what_is() const { return what_is_; }  ///< "loss" or "gradient norm"
+  double value() const { return value_; }
+  std::int64_t step() const { return step_; }  ///< the update that was not made, from 1
+  /// The first tensor that is not finite: a parameter's name, or the operation whose output or gradient it
+  /// is.
+  const std::string& tensor() const { return tensor_; }
+  const std::string& module() const {
+    return module_;
+  }  ///< module path of that tensor; empty outside of modules
+
+ private:
+  std::string what_is_, tensor_, module_;
+  double value_;
+  std::int64_t step_;
+};
+
+/// Trainable parameters that the loss does not depend on, found after the first backward pass and before the
+/// first update. `what()` reads
+///
+///     train: trf_blocks.0.norm1.gain is trainable but got no gradient in step 1
+///       gain [32]  of my_norm; the loss does not depend on it
+///       also       trf_blocks.0.norm2.gain, final_norm.gain
+///       try        use it in forward(), or allow it: --set train.allow_unused=true
+///       Nothing was updated and nothing was saved.
+class UnusedParameterError : public Error {
+ public:
+  UnusedParameterError(std::string text, std::vector<std::string> names);
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::string text_;
+  std::vector<std::string> names_;
+};
+
+struct TrainerOptions {
+  std::uint64_t seed = 0;     // of dropout; data and initial weights have their own sources
+  double grad_clip = 0;       // largest global norm of the gradients; 0: off
+  bool allow_unused = false;  // whether trainable parameters may get no gradient
+  /// Set by somebody else, a signal handler for instance: `run` then stops after the step it is in.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Trains a model step by step. All that it is given must outlive it.
+///
+///     Trainer trainer(model, dataset, optimizer, schedule, {.seed = 2266, .grad_clip = 1});
+///     while (trainer.step_count() < 300) std::cout << trainer.step().loss << '\n';
+///
+/// A step is: for each micro-batch of the dataset's plan forward, loss and backward, gradients adding up to
+/// those of the mean over all tokens of the step; then the norm, the checks, the update. It depends on the
+/// weights, the optimiser's state, the options and the number of the step, and on nothing else: that is why a
+/// resumed run continues with the same bits.
+class Trainer {
+ public:
+  Trainer(models::Model& model, data::Dataset& training, Optimizer& optimizer, const Schedule& schedule,
+          TrainerOptions options, const data::EvaluationWindows* validation = nullptr);
+
+  /// One update. NonFiniteError and UnusedParameterError, both before anything was updated.
+  StepReport step();
+  /// Steps until `step_count()` is `last`, or a stop is requested. Whether it got there.
+  bool run(std::int64_t last);
+  bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
+
+  /// Observers are called in the order in which they were added.
+  void add_observer(TrainerObserver& observer);
+
+  /// Mean loss over the tokens of the validation windows, or of their first `max_batches` batches (0: all),
+  /// without dropout and without history; the mean is made in double. Training goes on as if it had not been
+  /// called. ValueError without validation data.
+  double validation_loss(std::int64_t max_batches = 0);
+  bool has_validation() const { return validation_ != nullptr; }
+
+  /// Updates made so far, those of the runs that this one continues included.
+  std::int64_t step_count() const { return step_; }
+  /// The rate that the next step will use.
+  double next_lr() const { return schedule_.lr(step_); }
+
+  /// The smallest validation loss that `keep_best` was told.
+  std::optional<double> best_loss() const { return best_loss_; }
+  /// Notes `loss`; whether it is smaller than all before.
+  bool keep_best(double loss);
+
+  /// Continues a run: the next step is number `step_count` + 1. For checkpoints.
+  void restore(std::int64_t step_count, std::optional<double> best_loss);
+
+  models::Model& model() const { return model_; }
+  data::Dataset& training() const { return training_; }
+  Optimizer& optimizer() const { return optimizer_; }
+  const Schedule& schedule() const { return schedule_; }
+  const TrainerOptions& options() const { return options_; }
+  /// Every parameter under its name, frozen ones too, tied ones once; in the order of the model.
+  const Parameters& parameters() const { return parameters_; }
+
+ private:
+  models::Model& model_;
+  data::Dataset& training_;
+  Optimizer& optimizer_;
+  const Schedule& schedule_;
+  TrainerOptions options_;
+  const data::EvaluationWindows* validation_;
+  Parameters parameters_;
+  std::vector<TrainerObserver*> observers_;
+  std::vector<data::Batch> batches_;  // of the step: all micro-batches
+  data::Batch validation_batch_;
+  GlobalNorm global_norm_;
+  std::int64_t step_ = 0;
+  std::optional<double> best_loss_;
+  bool begun_ = false;    // observers were told
+  bool checked_ = false;  // every trainable parameter gets a gradient
+};
+
+}  // namespace handgrad::train
