@@ -3,7 +3,9 @@
 
 set(kernel_sources
   elementwise.cpp
-  target_table.cpp)
+  gemm.cpp
+  target_table.cpp
+  update_rows.cpp)
 list(TRANSFORM kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 
 # Fused multiply-adds are written out in the kernels, never left to the compiler, so that bits do not depend on it

@@ -77,6 +77,12 @@ struct Native<float> : Native128<float, int32_t> {
     return x;
   }
 #endif
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  }
 };
 
 template <>
@@ -94,6 +100,8 @@ struct Native<double> : Native128<double, int64_t> {
     return x;
   }
 #endif
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) { return __builtin_shufflevector(a, b, 0, 2); }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) { return __builtin_shufflevector(a, b, 1, 3); }
 };
 
 using Float128 = Native<float>::Type;

@@ -38,6 +38,12 @@ struct Native<float> {
   HANDGRAD_INLINE static Mask both(Mask a, Mask b) { return a & b; }
   HANDGRAD_INLINE static Mask invert(Mask m) { return ~m; }
   HANDGRAD_INLINE static bool any(Mask m) { return _mm256_movemask_ps(reinterpret_cast<__m256>(m)) != 0; }
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+  }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
 };
 
 template <>
@@ -69,6 +75,12 @@ struct Native<double> {
   HANDGRAD_INLINE static Mask both(Mask a, Mask b) { return a & b; }
   HANDGRAD_INLINE static Mask invert(Mask m) { return ~m; }
   HANDGRAD_INLINE static bool any(Mask m) { return _mm256_movemask_pd(reinterpret_cast<__m256d>(m)) != 0; }
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  }
 };
 
 HANDGRAD_INLINE __m256d low_half_as_double(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }

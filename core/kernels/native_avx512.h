@@ -33,6 +33,12 @@ struct Native<float> {
   HANDGRAD_INLINE static Mask both(Mask a, Mask b) { return static_cast<Mask>(a & b); }
   HANDGRAD_INLINE static Mask invert(Mask m) { return static_cast<Mask>(~m); }
   HANDGRAD_INLINE static bool any(Mask m) { return m != 0; }
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  }
 };
 
 template <>
@@ -60,6 +66,12 @@ struct Native<double> {
   HANDGRAD_INLINE static Mask both(Mask a, Mask b) { return static_cast<Mask>(a & b); }
   HANDGRAD_INLINE static Mask invert(Mask m) { return static_cast<Mask>(~m); }
   HANDGRAD_INLINE static bool any(Mask m) { return m != 0; }
+  HANDGRAD_INLINE static Type interleave_low(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+  }
+  HANDGRAD_INLINE static Type interleave_high(Type a, Type b) {
+    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
 };
 
 HANDGRAD_INLINE __m512d low_half_as_double(__m512 x) {

@@ -5,12 +5,16 @@
 #pragma once
 
 #include "handgrad/core/kernels/elementwise.h"
+#include "handgrad/core/kernels/gemm.h"
+#include "handgrad/core/kernels/update_rows.h"
 
 namespace handgrad::kernels {
 
 template <class T>
 struct Table {
   Elementwise<T> elementwise;
+  Gemm<T> gemm;
+  UpdateRows<T> update_rows;
 };
 
 extern Table<float> active_float;  // filled before any other static initialiser runs, then never written

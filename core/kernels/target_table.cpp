@@ -6,11 +6,17 @@ namespace handgrad::kernels::HANDGRAD_TARGET {
 // Each is defined at the end of its family's source.
 template <class T>
 Elementwise<T> elementwise();
+template <class T>
+Gemm<T> gemm();
+template <class T>
+UpdateRows<T> update_rows();
 
 template <class T>
 Table<T> target_table() {
   return {
       .elementwise = elementwise<T>(),
+      .gemm = gemm<T>(),
+      .update_rows = update_rows<T>(),
   };
 }
 template Table<float> target_table();
