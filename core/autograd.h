@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,7 @@ class GradSink;
 template <class T>
 class ListView {
  public:
-  ListView(std::initializer_list<T> items) : data_(items.begin()), size_(items.size()) {}
+  ListView(std::initializer_list<T> items) : data_(std::data(items)), size_(items.size()) {}
   ListView(const std::vector<T>& items) : data_(items.data()), size_(items.size()) {}  // NOLINT
   ListView(const T* data, std::size_t size) : data_(data), size_(size) {}
   ListView() = default;
