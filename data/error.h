@@ -1,0 +1,39 @@
+// What this folder throws. It never prints, aborts or exits.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace handgrad::data {
+
+/// A named fact of an error message: "tokens", "4".
+struct Detail {
+  std::string name;
+  std::string text;
+};
+
+/// Anything wrong with a text, a token or a batch. The text reads
+///
+///     "data/boats.txt": validation part has 3 tokens, need at least 5
+///       tokens 30   val_fraction 0.1   context_length 4
+///       try: a larger val_fraction, a smaller context_length or a longer text
+///
+/// with the last two lines only where there is something to say. The parts are fields too.
+class Error : public std::runtime_error {
+ public:
+  /// `subject`: the file or the part that refuses; `message`: the rule that was broken and what came instead;
+  /// `details`: what else takes part in the rule; `advice`: what to do, when that is known.
+  Error(std::string subject, std::string message, std::vector<Detail> details = {}, std::string advice = {});
+
+  const std::string& subject() const { return subject_; }
+  const std::string& message() const { return message_; }
+  const std::vector<Detail>& details() const { return details_; }
+  const std::string& advice() const { return advice_; }
+
+ private:
+  std::string subject_, message_, advice_;
+  std::vector<Detail> details_;
+};
+
+}  // namespace handgrad::data

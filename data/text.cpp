@@ -1,0 +1,32 @@
+#include "handgrad/data/text.h"
+
+#include <utility>
+
+#include "handgrad/data/char_tokenizer.h"
+#include "handgrad/data/error.h"
+#include "handgrad/data/text_file.h"
+
+namespace handgrad::data {
+
+Text load_text(const TextOptions& options) {
+  const TextFile file = read_text_file(options.path);
+  Text text;
+  text.had_byte_order_mark = file.had_byte_order_mark;
+  text.tokenizer = options.tokenizer;
+  std::vector<std::int32_t> ids;
+  try {
+    if (!text.tokenizer)
+      text.tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::from_text(file.text));
+    ids = text.tokenizer->encode(file.text);
+  } catch (const Error& error) {  // the file is to blame, so it stands in front
+    throw Error(quoted(options.path), error.subject() + ": " + error.message(), error.details(),
+                error.advice());
+  }
+  Split parts =
+      split(TokenStream(std::move(ids), quoted(options.path)), options.val_fraction, options.context_length);
+  text.training = std::move(parts.training);
+  text.validation = std::move(parts.validation);
+  return text;
+}
+
+}  // namespace handgrad::data

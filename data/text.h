@@ -1,0 +1,32 @@
+// A text file, ready to learn from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "handgrad/data/token_stream.h"
+#include "handgrad/data/tokenizer.h"
+
+namespace handgrad::data {
+
+/// What a config says about a text.
+struct TextOptions {
+  std::filesystem::path path;
+  double val_fraction = 0.1;
+  std::int64_t context_length = 1;                  // of the model: both parts must hold one row
+  std::shared_ptr<const Tokenizer> tokenizer = {};  // null: a CharTokenizer of this text
+};
+
+struct Text {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  TokenStream training;
+  TokenStream validation;  // the end of the text; empty when val_fraction is 0
+  bool had_byte_order_mark = false;
+};
+
+/// Reads, encodes and splits. The characters of a new CharTokenizer are those of the whole text, the
+/// held-back part included. Errors of reading, encoding and splitting, each with the path.
+Text load_text(const TextOptions& options);
+
+}  // namespace handgrad::data
