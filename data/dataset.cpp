@@ -1,0 +1,38 @@
+#include "handgrad/data/dataset.h"
+
+#include <fmt/format.h>
+
+#include "handgrad/data/error.h"
+
+namespace handgrad::data {
+namespace {
+
+BatchPlan checked(BatchPlan plan) {
+  if (plan.all_rows == 0) plan.all_rows = plan.first_row + plan.rows;
+  const bool positive = plan.rows > 0 && plan.cols > 0 && plan.micro_batches > 0;
+  if (!positive || plan.first_row < 0 || plan.first_row + plan.rows > plan.all_rows)
+    throw Error("dataset", "a batch needs at least one row, column and micro-batch, and rows among all rows",
+                {{"rows", fmt::to_string(plan.rows)},
+                 {"cols", fmt::to_string(plan.cols)},
+                 {"micro_batches", fmt::to_string(plan.micro_batches)},
+                 {"first_row", fmt::to_string(plan.first_row)},
+                 {"all_rows", fmt::to_string(plan.all_rows)}});
+  return plan;
+}
+
+}  // namespace
+
+std::int64_t RandomSource::below(std::int64_t n, std::int64_t step, std::int64_t micro_batch,
+                                 std::int64_t row) const {
+  const std::uint64_t bits = number(seed, static_cast<std::uint64_t>(step),
+                                    static_cast<std::uint64_t>(micro_batch), static_cast<std::uint64_t>(row));
+  return static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(n));
+}
+
+Dataset::Dataset(const BatchPlan& plan) : plan_(checked(plan)) {}
+
+std::int64_t Dataset::steps_for_epochs(std::int64_t epochs) const {
+  return (epochs * batches_per_epoch() + plan_.micro_batches - 1) / plan_.micro_batches;
+}
+
+}  // namespace handgrad::data

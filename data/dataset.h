@@ -1,0 +1,56 @@
+// Where batches come from.
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/data/batch.h"
+
+namespace handgrad::data {
+
+/// A random number, all 64 bits, for an address. The caller of this folder brings it, so that a run has one
+/// generator for everything; equal addresses must give equal numbers.
+using RandomNumber = std::uint64_t (*)(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch,
+                                       std::uint64_t row);
+
+/// Such a function with its seed.
+struct RandomSource {
+  RandomNumber number = nullptr;
+  std::uint64_t seed = 0;
+
+  /// 0 .. n - 1 (n > 0); the larger part of the range is preferred by less than n / 2^64.
+  std::int64_t below(std::int64_t n, std::int64_t step, std::int64_t micro_batch, std::int64_t row) const;
+};
+
+/// Batches of a run in one of several orders. `fill` depends on the position alone: not on what was read
+/// before, and not on the number of processes, which share the rows of one global batch.
+class Dataset {
+ public:
+  /// Error when a number of the plan is out of range.
+  explicit Dataset(const BatchPlan& plan);
+  virtual ~Dataset() = default;
+
+  /// Writes the rows of this process at `position` into `batch`, which is resized; without an allocation when
+  /// it had that size before.
+  virtual void fill(Batch& batch, const Position& position) = 0;
+
+  /// Micro-batches in one pass over the data; at least 1.
+  virtual std::int64_t batches_per_epoch() const = 0;
+  /// Rows that one pass leaves out because they fill no batch.
+  virtual std::int64_t dropped_rows_per_epoch() const { return 0; }
+
+  /// The smallest number of steps that reads `epochs` passes; a step may end one pass and begin the next.
+  std::int64_t steps_for_epochs(std::int64_t epochs) const;
+
+  const BatchPlan& plan() const { return plan_; }
+
+ protected:
+  /// Counts the micro-batches of a run from 0.
+  std::int64_t batch_index(const Position& position) const {
+    return position.step * plan_.micro_batches + position.micro_batch;
+  }
+
+ private:
+  BatchPlan plan_;  // all_rows filled in
+};
+
+}  // namespace handgrad::data

@@ -1,0 +1,80 @@
+// Rows cut out of a long text: the tokens of a window, and as targets the same moved on by one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "handgrad/data/dataset.h"
+#include "handgrad/data/token_stream.h"
+
+namespace handgrad::data {
+
+/// Every row starts anywhere, with repetitions, as in nanoGPT. With n tokens the starts 0 .. n - cols - 1 are
+/// equally likely, so that every window has its last target. A row depends on the seed, the position and its
+/// number among the rows of all processes, and on nothing else.
+class RandomWindows final : public Dataset {
+ public:
+  /// Error when the text is shorter than plan.cols + 1 tokens.
+  RandomWindows(TokenStream stream, const BatchPlan& plan, RandomSource random);
+
+  void fill(Batch& batch, const Position& position) override;
+  /// As many batches as have at least as many targets as the text.
+  std::int64_t batches_per_epoch() const override;
+
+  /// How many windows there are to choose from: n - cols.
+  std::int64_t starts() const { return stream_.size() - plan().cols; }
+
+ private:
+  TokenStream stream_;
+  RandomSource random_;
+};
+
+/// Windows in order: starts 0, stride, 2 * stride, ... as long as the last target is there. Windows at the
+/// end of a pass that fill no batch are left out of it; then the next pass begins. With `shuffle` each pass
+/// has an order of its own, which depends on the seed and the number of the pass only, and other windows are
+/// left out each time.
+class SequentialWindows final : public Dataset {
+ public:
+  struct Order {
+    std::int64_t stride = 0;  // tokens from one start to the next; 0: plan.cols, each token is read once
+    bool shuffle = false;
+    RandomSource random;  // for shuffle only
+  };
+
+  /// Error when the text is shorter than plan.cols + 1 tokens, when its windows fill not one batch, and for a
+  /// negative stride.
+  SequentialWindows(TokenStream stream, const BatchPlan& plan, Order order);
+
+  void fill(Batch& batch, const Position& position) override;
+  std::int64_t batches_per_epoch() const override { return windows_ / plan().all_rows; }
+  std::int64_t dropped_rows_per_epoch() const override { return windows_ % plan().all_rows; }
+
+  /// Windows of the text: floor((n - cols - 1) / stride) + 1.
+  std::int64_t windows() const { return windows_; }
+
+ private:
+  void shuffle_for(std::int64_t epoch);
+
+  TokenStream stream_;
+  Order order_;
+  std::int64_t windows_;
+  std::vector<std::int64_t>
+      shuffled_;  // windows in the order of the pass shuffled_epoch_; empty when in order
+  std::int64_t shuffled_epoch_ = -1;
+};
+
+enum class Sampling { random, sequential };
+
+/// What a config says about windows.
+struct WindowOptions {
+  BatchPlan plan;
+  Sampling sampling = Sampling::random;
+  std::int64_t stride = 0;  // sequential only; 0: plan.cols
+  bool shuffle = false;     // sequential only
+  RandomSource random;
+};
+
+std::unique_ptr<Dataset> make_windows(TokenStream stream, const WindowOptions& options);
+
+}  // namespace handgrad::data
