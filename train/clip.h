@@ -20,14 +20,16 @@ struct GradientNorm {
 /// Computes norms; keeps its work space, so that it allocates once.
 class GlobalNorm {
  public:
-  /// Over the trainable parameters of `parameters` that have a gradient; each once. Squares are summed in
+  /// Over the trainable parameters that have a gradient; `parameters` lists each once. Squares are summed in
   /// double, in an order that depends on the shapes only. Where even a double's square overflows the sum is
   /// made again of scaled numbers, so the norm of finite gradients is finite whenever it is below the largest
   /// double.
   GradientNorm operator()(const Parameters& parameters);
 
  private:
-  std::vector<double> partial_sums_;
+  double sum_of_squares(const Array& gradient);
+
+  std::vector<double> partial_sums_;  // of the gradient at work
 };
 
 /// What gradients of this norm are multiplied with so that their norm does not exceed `max_norm`:

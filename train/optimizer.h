@@ -6,17 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "handgrad/core/parameter.h"
+#include "handgrad/nn/module.h"
 #include "handgrad/nn/safetensors.h"
 
 namespace handgrad::train {
 
-/// A parameter under its full name, "trf_blocks.0.norm1.scale".
-struct NamedParameter {
-  std::string name;
-  Parameter* parameter;
-};
-using Parameters = std::vector<NamedParameter>;
+/// Parameters under their full names, as Module::named_parameters gives them; an optimiser needs no owner.
+using Parameters = std::vector<nn::NamedParameter>;
+
+/// What an optimiser keeps of every parameter at most: Adam's two moments.
+inline constexpr int kMaxStates = 2;
 
 /// Base of SGD, Adam and AdamW. It keeps one state for each parameter: a parameter that appears under several
 /// names (tied weights) has one state, one update, and the first of its names.
@@ -26,9 +25,10 @@ using Parameters = std::vector<NamedParameter>;
 /// alone too. Gradients are read and never written.
 class Optimizer {
  public:
-  /// The parameters must outlive the optimiser and keep their shapes and types.
-  explicit Optimizer(Parameters parameters);
-  virtual ~Optimizer();
+  /// The parameters must outlive the optimiser and keep their shapes and types. `state_names`: the arrays
+  /// that are kept of each, such as "exp_avg"; at most kMaxStates, string literals. They are zeros at first.
+  Optimizer(Parameters parameters, std::vector<const char*> state_names);
+  virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -41,44 +41,66 @@ class Optimizer {
   virtual std::string_view type() const = 0;
   /// The learning rate of its config, which a schedule starts from.
   virtual double lr() const = 0;
-  /// By how much decay pulls at matrices; 0: not at all. Parameters that do not decay() are never pulled at.
+  /// How hard decay pulls at the parameters that decay(); 0: not at all.
   virtual double weight_decay() const = 0;
 
   /// In the order given, each parameter once.
   const Parameters& parameters() const { return parameters_; }
-  /// Updates that the parameter number `i` has had: those steps in which it had a gradient.
-  std::int64_t updates(std::size_t i) const { return updates_[i]; }
+  /// Updates that parameter number `i` has had: those steps in which it had a gradient.
+  std::int64_t updates(std::size_t i) const { return states_[i].updates; }
 
   /// Names of trainable parameters that a step left alone because they had no gradient. Each is given once in
   /// the life of the optimiser; the call empties the list.
   std::vector<std::string> take_skipped();
 
-  /// What a checkpoint must hold, in order: for each parameter that was updated its count of updates,
-  /// NAME.step (int32, [1]), and the optimiser's arrays of the parameter's shape, such as NAME.exp_avg. The
+  /// What a checkpoint must hold, in order: for each parameter that was updated the count of its updates,
+  /// NAME.step (int32, [1]), and the optimiser's arrays of the parameter's shape, such as NAME.exp_avg. Their
   /// numbers are shared with the optimiser, not copied.
   std::vector<nn::NamedArray> state() const;
   /// Takes over what `state()` gave, and forgets what there was; the numbers are copied. Error, before
-  /// anything is changed, that lists every array that is missing, not known, or of another shape or type.
-  void load_state(const std::vector<nn::NamedArray>& state);
+  /// anything is changed, that lists every array that is missing, not known, or of another shape or type;
+  /// `source` (a file) names where they came from.
+  void load_state(const std::vector<nn::NamedArray>& state, const std::string& source = "optimizer");
 
  protected:
-  /// One stretch of one parameter: all pointers are to its numbers begin .. end - 1.
+  /// One parameter in one step, as any thread may see it: raw pointers.
+  struct Job {
+    void* value;
+    const void* gradient;  // nullptr: left alone in this step
+    void* state[kMaxStates];
+    std::int64_t update;  // number of this update of this parameter, from 1
+    double lr, grad_scale;
+    double correction[kMaxStates];  // for `prepare` to fill: of each state's bias
+    DType dtype;
+    bool decay;
+  };
+
+  /// Called for each parameter with a gradient, on the caller's thread.
+  virtual void prepare(Job& /*job*/) {}
+  /// The update of elements begin .. end - 1 of one parameter, on any thread.
+  virtual void update(const Job& job, std::int64_t begin, std::int64_t end) const = 0;
+
+ private:
+  struct State {
+    std::int64_t updates = 0;
+    Array arrays[kMaxStates];  // undefined before the first update
+    bool skipped = false;      // was reported as such
+  };
   struct Slice {
     std::size_t parameter;
     std::int64_t begin, end;
   };
 
-  /// Names of the arrays that are kept for each parameter, such as exp_avg; zeros at first.
-  virtual std::vector<std::string_view> state_names() const = 0;
-  /// Called once in a step, before the slices: factors that are the same for all parameters.
-  virtual void prepare(double lr, double grad_scale) = 0;
-  /// Updates the numbers of one slice. Runs on any thread, so it takes raw pointers only.
-  virtual void update(const Slice& slice, std::int64_t updates, void* value, const void* gradient,
-                      void* const* state, DType dtype, bool decay) const = 0;
+  void cut_into_slices();
+  Job job_for(std::size_t i, double lr, double grad_scale);
 
- private:
   Parameters parameters_;
-  std::vector<std::int64_t> updates_;
+  std::vector<const char*> state_names_;
+  std::vector<State> states_;
+  std::vector<std::string> skipped_;
+  std::vector<Job> jobs_;            // of the step at work
+  std::vector<Slice> slices_;        // large parameters are cut
+  std::vector<std::size_t> groups_;  // small ones are done together: first slice of each group, and the end
 };
 
 }  // namespace handgrad::train

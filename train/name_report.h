@@ -1,0 +1,46 @@
+// NameReport: how the arrays of a file differ from those that were expected, all of it at once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/core/array.h"
+#include "handgrad/core/error.h"
+
+namespace handgrad::train {
+
+/// Names or shapes that do not fit. The text reads
+///
+///     model.safetensors: 2 missing, 1 unexpected, 1 wrong shape
+///       missing     trf_blocks.11.norm2.scale, trf_blocks.11.norm2.shift
+///       unexpected  trf_blocks.11.ln_2.weight
+///       wrong shape tok_emb.weight: file [50304, 768], model [50257, 768]
+class NameMismatchError : public Error {
+ public:
+  NameMismatchError(std::string source, std::string summary, std::string text)
+      : Error(std::move(source), std::move(summary)), text_(std::move(text)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+/// Collects the differences.
+class NameReport {
+ public:
+  explicit NameReport(std::string source) : source_(std::move(source)) {}
+
+  void missing(std::string name) { missing_.push_back(std::move(name)); }
+  void unexpected(std::string name) { unexpected_.push_back(std::move(name)); }
+  /// Notes `array` if it has another shape or type; whether it fits.
+  bool expect(const std::string& name, const Array& array, const Shape& shape, DType dtype);
+  /// NameMismatchError if anything was noted.
+  void throw_if_any() const;
+
+ private:
+  std::string source_;
+  std::vector<std::string> missing_, unexpected_, wrong_shape_, wrong_type_;
+};
+
+}  // namespace handgrad::train
