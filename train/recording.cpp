@@ -1,0 +1,241 @@
+#include "handgrad/train/recording.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/core/error.h"
+
+namespace handgrad::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kMagic[] = {'h', 'g', 'r', 'e', 'c', 'o', 'r', 'd'};
+constexpr int kVersion = 1;
+constexpr auto kFlushInterval = std::chrono::milliseconds(100);
+
+/// Values and gradient; with gaps between the records the update too.
+int parts_of(std::int64_t every) { return every == 1 ? 2 : 3; }
+
+std::int64_t parameter_bytes(const Shape& shape, DType dtype, std::int64_t every) {
+  return 8 + parts_of(every) * shape.numel() * static_cast<std::int64_t>(size_of(dtype));
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  throw Error("inspect", "'" + path.string() + "': " + what);
+}
+
+template <class T>
+void put(std::vector<char>& buffer, const T& value) {
+  const char* bytes = reinterpret_cast<const char*>(&value);
+  buffer.insert(buffer.end(), bytes, bytes + sizeof value);
+}
+
+void put_numbers(std::vector<char>& buffer, const Array& numbers) {
+  dispatch(numbers.dtype(), [&](auto zero) {
+    const char* bytes = reinterpret_cast<const char*>(numbers.data<decltype(zero)>());
+    buffer.insert(buffer.end(), bytes, bytes + numbers.bytes());
+  });
+}
+
+void put_zeros(std::vector<char>& buffer, std::size_t bytes) { buffer.resize(buffer.size() + bytes); }
+
+void put_update(std::vector<char>& buffer, const Array& before, const Array& after) {
+  dispatch(after.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < after.numel(); ++i) put(buffer, T(after.data<T>()[i] - before.data<T>()[i]));
+  });
+}
+
+}  // namespace
+
+// ---- Recorder
+
+Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
+                   std::int64_t every)
+    : path_(std::move(path)), every_(every), flushed_(std::chrono::steady_clock::now()) {
+  std::size_t record = 16;
+  Json listed = Json::array();
+  for (const NamedParameter& parameter : trainer.parameters()) {
+    if (std::find(names.begin(), names.end(), parameter.name) == names.end()) continue;
+    const Shape& shape = parameter.parameter->shape();
+    parameters_.push_back(parameter);
+    dtype_ = parameter.parameter->dtype();
+    record += static_cast<std::size_t>(parameter_bytes(shape, dtype_, every));
+    listed.push_back(
+        {{"name", parameter.name}, {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
+    if (every != 1) before_.push_back(parameter.parameter->array().copy());
+  }
+  header_ = Json{{"version", kVersion}, {"dtype", name_of(dtype_)}, {"every", every}, {"parameters", listed}}
+                .dump();
+  header_.resize((header_.size() + 7) / 8 * 8, ' ');
+  buffer_.reserve(std::max<std::size_t>(std::size_t{1} << 20, 4 * record));
+  if (trainer.step_count() == 0) {
+    create();
+  } else {
+    continue_at(trainer.step_count());
+  }
+}
+
+Recorder::~Recorder() {
+  try {
+    flush();
+  } catch (const std::exception&) {  // whoever needs to know has called flush()
+  }
+}
+
+void Recorder::create() {
+  file_.open(path_, std::ios::out | std::ios::binary | std::ios::trunc);
+  if (!file_) fail(path_, std::string("cannot be written: ") + std::strerror(errno));
+  buffer_.insert(buffer_.end(), kMagic, kMagic + sizeof kMagic);
+  put(buffer_, static_cast<std::uint64_t>(header_.size()));
+  buffer_.insert(buffer_.end(), header_.begin(), header_.end());
+  append(0, 0);
+  flush();
+}
+
+void Recorder::continue_at(std::int64_t step) {
+  std::int64_t record_bytes = 16;
+  for (const NamedParameter& p : parameters_)
+    record_bytes += parameter_bytes(p.parameter->shape(), dtype_, every_);
+  const std::int64_t start = static_cast<std::int64_t>(sizeof kMagic + 8 + header_.size());
+  std::int64_t have = 0;
+  {
+    const Recording recording(path_);
+    have = recording.step_count();
+    bool same = recording.every() == every_ && recording.dtype() == dtype_ &&
+                recording.parameters().size() == parameters_.size();
+    for (std::size_t i = 0; same && i < parameters_.size(); ++i)
+      same = recording.parameters()[i].name == parameters_[i].name;
+    if (!same)
+      fail(path_, "holds other parameters, or steps, than this run records; write to another folder");
+  }
+  const std::int64_t keep = std::min(have, step / every_ + 1);
+  std::filesystem::resize_file(path_, static_cast<std::uintmax_t>(start + keep * record_bytes));
+  file_.open(path_, std::ios::out | std::ios::in | std::ios::binary | std::ios::ate);
+  if (!file_) fail(path_, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+void Recorder::before_update(const Trainer& /*trainer*/, const StepReport& report) {
+  if (every_ == 1 || !due(report.step)) return;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) before_[i].assign(parameters_[i].parameter->array());
+}
+
+void Recorder::after_update(const Trainer& /*trainer*/, const StepReport& report) {
+  if (!due(report.step)) return;
+  append(report.step, report.lr);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ >= kFlushInterval || buffer_.size() * 2 > buffer_.capacity()) {
+    flush();
+    flushed_ = now;
+  }
+}
+
+void Recorder::append(std::int64_t step, double lr) {
+  put(buffer_, step);
+  put(buffer_, lr);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& parameter = *parameters_[i].parameter;
+    const bool has_gradient = step > 0 && parameter.has_grad();
+    put(buffer_, std::int64_t{has_gradient});
+    put_numbers(buffer_, parameter.array());
+    if (has_gradient) {
+      put_numbers(buffer_, parameter.grad());
+    } else {
+      put_zeros(buffer_, parameter.array().bytes());
+    }
+    if (every_ != 1) put_update(buffer_, before_[i], parameter.array());
+  }
+}
+
+void Recorder::flush() {
+  if (buffer_.empty()) return;
+  file_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  file_.flush();
+  buffer_.clear();
+  if (!file_) fail(path_, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+// ---- Recording
+
+Recording::Recording(const std::filesystem::path& path) : path_(path) {
+  std::error_code error;
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
+  file_.open(path, std::ios::binary);
+  if (error || !file_) fail(path, "cannot be read: " + (error ? error.message() : std::strerror(errno)));
+  read_header();
+  record_bytes_ = 16;
+  for (const RecordedParameter& parameter : parameters_) {
+    offsets_.push_back(record_bytes_);
+    record_bytes_ += parameter_bytes(parameter.shape, dtype_, every_);
+  }
+  record_count_ = (size - first_record_) / record_bytes_;
+}
+
+void Recording::read_header() {
+  char magic[sizeof kMagic] = {};
+  std::uint64_t length = 0;
+  file_.read(magic, sizeof magic);
+  file_.read(reinterpret_cast<char*>(&length), sizeof length);
+  constexpr std::uint64_t kLongest = 1 << 26;
+  if (!file_ || std::memcmp(magic, kMagic, sizeof magic) != 0 || length > kLongest)
+    fail(path_, "is not a recording of a training run");
+  std::string text(length, '\0');
+  file_.read(text.data(), static_cast<std::streamsize>(length));
+  const Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    if (header.at("version").get<int>() != kVersion)
+      fail(path_, "was written by another version of handgrad");
+    dtype_ = header.at("dtype").get<std::string>() == "float64" ? DType::float64 : DType::float32;
+    every_ = header.at("every").get<std::int64_t>();
+    if (every_ < 1) fail(path_, "is damaged: its steps do not rise");
+    for (const Json& parameter : header.at("parameters"))
+      parameters_.push_back({parameter.at("name").get<std::string>(),
+                             Shape(parameter.at("shape").get<std::vector<std::int64_t>>())});
+  } catch (const Json::exception&) {
+    fail(path_, "is damaged: its header is not complete");
+  }
+  first_record_ = static_cast<std::int64_t>(sizeof kMagic + 8 + length);
+}
+
+RecordedStep Recording::read(std::size_t i, std::int64_t step) const {
+  if (!has_step(step)) fail(path_, "step " + std::to_string(step) + " is not recorded");
+  const std::int64_t record = step / every_;
+  RecordedStep result;
+  result.step = step;
+  file_.clear();
+  file_.seekg(first_record_ + record * record_bytes_ + 8);
+  file_.read(reinterpret_cast<char*>(&result.lr), sizeof result.lr);
+  std::int64_t has_gradient = 0;
+  file_.seekg(first_record_ + record * record_bytes_ + offsets_[i]);
+  file_.read(reinterpret_cast<char*>(&has_gradient), sizeof has_gradient);
+  result.value = numbers(record, i, 0);
+  if (step == 0) return result;
+  if (has_gradient != 0) result.gradient = numbers(record, i, 1);
+  if (every_ != 1) {
+    result.update = numbers(record, i, 2);
+    return result;
+  }
+  result.update = numbers(record - 1, i, 0);
+  for (std::size_t k = 0; k < result.update.size(); ++k)
+    result.update[k] = result.value[k] - result.update[k];
+  return result;
+}
+
+std::vector<double> Recording::numbers(std::int64_t record, std::size_t i, int part) const {
+  const Shape& shape = parameters_[i].shape;
+  const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype_);
+  Array array(shape, dtype_);
+  file_.seekg(first_record_ + record * record_bytes_ + offsets_[i] + 8 +
+              part * static_cast<std::int64_t>(bytes));
+  dispatch(dtype_, [&](auto zero) {
+    file_.read(reinterpret_cast<char*>(array.mutable_data<decltype(zero)>()),
+               static_cast<std::streamsize>(bytes));
+  });
+  if (!file_) fail(path_, "ends within a record");
+  return array.values();
+}
+
+}  // namespace handgrad::train

@@ -1,0 +1,109 @@
+// Recording: what inspected parameters were after each step, which gradient made the step, and what the
+// optimiser really applied. Written while training runs, readable at any time, also after the program was
+// killed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "handgrad/core/array.h"
+#include "handgrad/train/trainer.h"
+
+namespace handgrad::train {
+
+/// The file in a run folder.
+inline constexpr const char* kRecordingFile = "inspect.bin";
+
+/// Appends a record after step 0 (the state before training) and after every `every` steps.
+///
+/// The file: 8 bytes "hgrecord", the length of a JSON header (uint64), the header ({"version", "dtype",
+/// "every", "parameters": [{"name", "shape"}]}), then records of one size: step (int64), learning rate
+/// (float64), and for each parameter a flag (int64; 1: there was a gradient), the values, the gradient, and,
+/// when `every` is not 1, the update of this step; with every step recorded the update is the difference of
+/// two records. All little-endian.
+class Recorder final : public TrainerObserver {
+ public:
+  /// `names`: the parameters to record, of the trainer's. Creates `path` when the trainer begins at step 0;
+  /// else continues it: records of later steps are cut off, they will be made again. Error when it cannot be
+  /// written.
+  Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
+           std::int64_t every);
+  ~Recorder() override;
+
+  void before_update(const Trainer& trainer, const StepReport& report) override;
+  void after_update(const Trainer& trainer, const StepReport& report) override;
+
+  /// Hands everything over to the file. Also done every 100 ms, and at the end. Error when the disk is full.
+  void flush();
+
+ private:
+  void create();
+  void continue_at(std::int64_t step);
+  void append(std::int64_t step, double lr);
+  bool due(std::int64_t step) const { return step % every_ == 0; }
+
+  std::filesystem::path path_;
+  Parameters parameters_;
+  std::int64_t every_;
+  DType dtype_ = DType::float32;
+  std::string header_;
+  std::fstream file_;
+  std::vector<char> buffer_;
+  std::vector<Array> before_;  // values before the update, where it cannot be had from the record before
+  std::chrono::steady_clock::time_point flushed_;
+};
+
+/// One parameter after one step.
+struct RecordedStep {
+  std::int64_t step = 0;
+  double lr = 0;
+  std::vector<double> value;
+  std::vector<double>
+      gradient;                ///< that made the step, before clipping; empty at step 0 or without a gradient
+  std::vector<double> update;  ///< value minus the value before; empty at step 0
+};
+
+/// A parameter as the recording knows it.
+struct RecordedParameter {
+  std::string name;
+  Shape shape;
+};
+
+/// Reads a recording, of a run that goes on too. A record that is not complete is as if it were not there.
+class Recording {
+ public:
+  /// Error when the file is missing or is no recording.
+  explicit Recording(const std::filesystem::path& path);
+
+  const std::vector<RecordedParameter>& parameters() const { return parameters_; }
+  DType dtype() const { return dtype_; }
+  std::int64_t every() const { return every_; }
+
+  /// Steps that are there, rising: 0, every, 2 every, ...
+  std::int64_t step_count() const { return record_count_; }
+  std::int64_t last_step() const { return (record_count_ - 1) * every_; }
+  bool has_step(std::int64_t step) const {
+    return step >= 0 && step % every_ == 0 && step / every_ < record_count_;
+  }
+
+  /// Parameter number `i` after `step`, which must be there.
+  RecordedStep read(std::size_t i, std::int64_t step) const;
+
+ private:
+  void read_header();
+  std::vector<double> numbers(std::int64_t record, std::size_t i, int part) const;
+
+  std::filesystem::path path_;
+  mutable std::ifstream file_;
+  DType dtype_ = DType::float32;
+  std::int64_t every_ = 1, record_count_ = 0;
+  std::int64_t first_record_ = 0, record_bytes_ = 0;  // place and size in the file
+  std::vector<RecordedParameter> parameters_;
+  std::vector<std::int64_t> offsets_;  // of each parameter within a record
+};
+
+}  // namespace handgrad::train

@@ -1,0 +1,189 @@
+#include "handgrad/train/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/core/error.h"
+#include "handgrad/core/kernels/table.h"
+#include "handgrad/core/parallel.h"
+#include "handgrad/nn/json_text.h"
+#include "handgrad/train/recording.h"
+#include "handgrad/train/version.h"
+
+namespace handgrad::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kFlushInterval = std::chrono::milliseconds(100);
+constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "timing.jsonl",
+                              kRecordingFile, "log.txt",   "checkpoints",   "report.html"};
+
+[[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
+  throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.flush();
+  if (!file) cannot_write(path, std::strerror(errno));
+}
+
+bool is_ours(const fs::path& entry) {
+  return std::find(kOurs.begin(), kOurs.end(), entry.filename().string()) != kOurs.end();
+}
+
+/// Cuts `path` after its first `lines` lines, or after the last complete one.
+void keep_lines(const fs::path& path, std::int64_t lines) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  std::string text;
+  std::uintmax_t bytes = 0;
+  for (std::int64_t i = 0; i < lines && std::getline(file, text) && !file.eof(); ++i)
+    bytes += text.size() + 1;
+  file.close();
+  fs::resize_file(path, bytes);
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+}  // namespace
+
+RunFolder RunFolder::create(const fs::path& path, Existing existing) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path))
+    throw Error("train", fmt::format("--out '{}' is a file; a run needs a folder", path.string()));
+  bool holds_run = false;
+  if (fs::is_directory(path, error)) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (!is_ours(entry.path()))
+        throw Error("train",
+                    fmt::format("--out '{}' holds something that is no part of a run: {}", path.string(),
+                                entry.path().filename().string()),
+                    {}, "another folder: --out runs/NAME");
+      holds_run = true;
+    }
+  }
+  if (holds_run && existing == Existing::refuse)
+    throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
+                fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
+                            path.string()));
+  for (const char* name : kOurs) fs::remove_all(path / name, error);
+  fs::create_directories(path, error);
+  if (error) cannot_write(path, error.message());
+  return RunFolder(path);
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  if (!fs::is_regular_file(path / "config.json"))
+    throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()));
+  return RunFolder(path);
+}
+
+fs::path RunFolder::recording() const { return path_ / kRecordingFile; }
+
+void RunFolder::write_config(const Json& effective) const {
+  write_file(path_ / "config.json", effective.dump(2) + "\n");
+}
+
+void RunFolder::write_meta(const Json& meta) const { write_file(path_ / "meta.json", meta.dump(2) + "\n"); }
+
+Json RunFolder::read_config() const {
+  const fs::path path = path_ / "config.json";
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return nn::parse_json(text, path.string());
+}
+
+MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
+    : path_(run.path()), start_(std::chrono::steady_clock::now()), flushed_(start_) {
+  for (const char* name : {"metrics.jsonl", "timing.jsonl"}) keep_lines(path_ / name, steps_kept);
+  metrics_.open(path_ / "metrics.jsonl", std::ios::binary | std::ios::app);
+  timing_.open(path_ / "timing.jsonl", std::ios::binary | std::ios::app);
+  if (!metrics_ || !timing_) cannot_write(path_ / "metrics.jsonl", std::strerror(errno));
+  for (std::string* text : {&line_, &metrics_buffer_, &timing_buffer_}) text->reserve(1 << 16);
+}
+
+MetricsWriter::~MetricsWriter() {
+  try {
+    flush();
+  } catch (const std::exception&) {  // whoever needs to know has called flush()
+  }
+}
+
+void MetricsWriter::put_number(const char* key, double value) {
+  if (std::isfinite(value)) {
+    fmt::format_to(std::back_inserter(line_), ", \"{}\": {}", key, value);
+  } else {
+    fmt::format_to(std::back_inserter(line_), ", \"{}\": null", key);
+  }
+}
+
+void MetricsWriter::add(const StepReport& report, std::optional<double> validation_loss) {
+  fmt::format_to(std::back_inserter(line_), "{{\"step\": {}", report.step);
+  put_number("loss", report.loss);
+  put_number("lr", report.lr);
+  put_number("grad_norm", report.grad_norm);
+  if (report.clip_factor != 1) put_number("clip_factor", report.clip_factor);
+  if (validation_loss) put_number("val_loss", *validation_loss);
+  if (validation_loss && !std::isfinite(*validation_loss)) line_ += ", \"non_finite\": true";
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  fmt::format_to(std::back_inserter(timing_buffer_),
+                 "{{\"step\": {}, \"seconds\": {:.6f}, \"tokens\": {}}}\n", report.step, seconds,
+                 report.tokens);
+  end_line();
+}
+
+void MetricsWriter::add_non_finite(std::int64_t step, double lr) {
+  fmt::format_to(std::back_inserter(line_), "{{\"step\": {}, \"loss\": null", step);
+  put_number("lr", lr);
+  line_ += ", \"non_finite\": true";
+  end_line();
+  flush();
+}
+
+void MetricsWriter::end_line() {
+  metrics_buffer_ += line_;
+  metrics_buffer_ += "}\n";
+  line_.clear();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ < kFlushInterval && metrics_buffer_.size() < (1 << 15)) return;
+  flush();
+  flushed_ = now;
+}
+
+void MetricsWriter::flush() {
+  metrics_ << metrics_buffer_ << std::flush;
+  timing_ << timing_buffer_ << std::flush;
+  metrics_buffer_.clear();
+  timing_buffer_.clear();
+  if (!metrics_ || !timing_) cannot_write(path_ / "metrics.jsonl", std::strerror(errno));
+}
+
+Json run_meta(std::uint64_t seed) {
+  return {{"handgrad", kVersion},
+          {"revision", kRevision},
+          {"compiler", kCompiler},
+          {"build", kBuildType},
+          {"cpu", cpu_name()},
+          {"kernels", kernels::target_name()},
+          {"threads", thread_count()},
+          {"seed", seed},
+          {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}};
+}
+
+}  // namespace handgrad::train

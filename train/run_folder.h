@@ -1,0 +1,77 @@
+// The folder of one training run. Everything in it but timing.jsonl, meta.json and log.txt has the same bytes in equal runs.
+//
+//     config.json      the effective config: every key, defaults filled in
+//     meta.json        version, compiler, CPU, kernels, threads, seed
+//     metrics.jsonl    one object per step
+//     timing.jsonl     wall-clock values
+//     inspect.bin      recorded parameters (recording.h)
+//     log.txt
+//     checkpoints/step-000100/
+//     report.html
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "handgrad/train/trainer.h"
+
+namespace handgrad::train {
+
+class RunFolder {
+ public:
+  /// What to do with a folder that holds a run already.
+  enum class Existing { refuse, overwrite };
+
+  /// Makes the folder. Error when it holds a run and `existing` does not allow to overwrite it, when it holds other
+  /// things (nothing of somebody else's is ever deleted), or when it cannot be made.
+  static RunFolder create(const std::filesystem::path& path, Existing existing);
+  /// A folder that holds a run, to continue it. Error when there is none.
+  static RunFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path recording() const;
+
+  void write_config(const nlohmann::ordered_json& effective) const;
+  void write_meta(const nlohmann::ordered_json& meta) const;
+  nlohmann::ordered_json read_config() const;
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+};
+
+/// Writes metrics.jsonl and timing.jsonl: `{"step": 1, "loss": 3.5, "lr": 0.0009, "grad_norm": 0.8}`, with `val_loss`
+/// where there was an evaluation, a line each step. Handed to the system every 100 ms.
+class MetricsWriter {
+ public:
+  /// Continues files that are there after line `steps_kept`: steps that are made again are written once.
+  MetricsWriter(const RunFolder& run, std::int64_t steps_kept);
+  ~MetricsWriter();
+
+  void add(const StepReport& report, std::optional<double> validation_loss);
+  /// The step that could not be made because its loss or its gradient was not finite: null, with "non_finite".
+  void add_non_finite(std::int64_t step, double lr);
+  void flush();
+
+ private:
+  void put_number(const char* key, double value);
+  void end_line();
+
+  std::filesystem::path path_;
+  std::ofstream metrics_, timing_;
+  std::string line_, metrics_buffer_, timing_buffer_;
+  std::chrono::steady_clock::time_point start_, flushed_;
+};
+
+/// What was in force: version, compiler, CPU, kernels, threads, seed, and when the run began.
+nlohmann::ordered_json run_meta(std::uint64_t seed);
+
+}  // namespace handgrad::train
