@@ -25,7 +25,9 @@ constexpr int kTileVectors = 1;
 template <class T>
 constexpr int64_t kPanel = kTileVectors* kLanes<T>;
 
-constexpr int64_t kDepth = 256;
+// So much of k at a time that a panel of B (32 KiB) and the rows of A that meet it share the first-level cache.
+template <class T>
+constexpr int64_t kDepth = 1024 / static_cast<int64_t>(sizeof(T));
 
 // What a tile works on: op(A) from its first row, op(B) from its first column, C at its corner.
 template <class T>
@@ -180,14 +182,14 @@ void pack(const T* b, int64_t ldb, bool transposed, int64_t k, int64_t columns, 
 template <class T>
 void run(const Product<T>& x, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   if (rows <= 0 || columns <= 0) return;
-  alignas(64) T packed[kDepth * kPanel<T>];
+  alignas(64) T packed[kDepth<T> * kPanel<T>];
   const bool along_k = !x.a_transposed;
   const bool direct = !x.b_transposed && rows <= 2 * kTileRows;
   const T* a = x.a + (along_k ? row * x.lda : row);
 
   int64_t done = 0;
   do {
-    const int64_t depth = x.k - done < kDepth ? x.k - done : kDepth;
+    const int64_t depth = x.k - done < kDepth<T> ? x.k - done : kDepth<T>;
     const bool last = done + depth == x.k;
     for (int64_t j = column; j < column + columns; j += kPanel<T>) {
       const int64_t width = column + columns - j < kPanel<T> ? column + columns - j : kPanel<T>;
