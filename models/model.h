@@ -1,0 +1,33 @@
+// Model: what can be trained on token ids and asked for the next one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::models {
+
+/// A language model. Call it as a function: `model(ids)`.
+class Model : public nn::Module {
+ public:
+  /// ids [B, T], T at most `context_length()`; logits [B, T, V] of the token after each position.
+  virtual Tensor forward(const Ids& ids) = 0;
+  Tensor operator()(const Ids& ids) {
+    return run([&] { return forward(ids); });
+  }
+
+  /// Cross-entropy of inputs [B, T] against targets [B, T], a scalar: the mean over the targets that are not
+  /// kIgnoreIndex, or, given `divisor`, their sum divided by it, for a mean over several micro-batches. A model whose
+  /// logits are large may compute it without holding all of them.
+  virtual Tensor loss(const Ids& inputs, const Ids& targets, std::optional<double> divisor = std::nullopt) {
+    const Tensor logits = (*this)(inputs);
+    return divisor ? cross_entropy_sum(logits, targets, *divisor) : cross_entropy(logits, targets);
+  }
+
+  virtual std::int64_t vocab_size() const = 0;      ///< V
+  virtual std::int64_t context_length() const = 0;  ///< the most tokens in a row that it can look at
+};
+
+}  // namespace handgrad::models

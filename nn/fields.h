@@ -1,0 +1,161 @@
+// Fields: strict reading of a JSON object. Each read names the key with its type, range, default and one
+// sentence, so that the same lines of code load a config, check one, and describe what a config may say.
+//
+//     double eps = fields.number("eps", {.doc = "added to the variance", .fallback = 1e-5, .at_least = 0});
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "handgrad/nn/config_error.h"
+
+namespace handgrad::nn {
+
+/// A number that a count must divide: `{"emb_dim", 100}`.
+struct Dividend {
+  const char* name = nullptr;
+  std::int64_t value = 0;
+};
+
+/// What a key may be. Without `fallback` it is required.
+struct IntegerKey {
+  const char* doc = "";
+  std::optional<std::int64_t> fallback = {};
+  std::int64_t at_least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t at_most = std::numeric_limits<std::int64_t>::max();
+  Dividend divides = {};
+};
+/// Only finite numbers are numbers.
+struct NumberKey {
+  const char* doc = "";
+  std::optional<double> fallback = {};
+  std::optional<double> at_least = {}, more_than = {}, at_most = {}, less_than = {};
+};
+struct BooleanKey {
+  const char* doc = "";
+  std::optional<bool> fallback = {};
+};
+struct TextKey {
+  const char* doc = "";
+  std::optional<std::string> fallback = {};
+  std::vector<std::string> choices = {};  ///< none: any text
+  const char* what = "value";             ///< what a choice is called when it is unknown: "norm"
+};
+/// A list, in which each number is as in NumberKey.
+struct NumbersKey {
+  const char* doc = "";
+  std::optional<std::vector<double>> fallback = {};
+  std::optional<std::size_t> size = {};
+  std::optional<double> at_least = {}, more_than = {}, at_most = {}, less_than = {};
+};
+struct TextsKey {
+  const char* doc = "";
+  std::optional<std::vector<std::string>> fallback = {};
+};
+
+/// A key that was read, in every detail: the one list that loader, schema and reference page come from.
+struct Key {
+  enum class Type { integer, number, boolean, text, numbers, texts, object };
+
+  std::string pointer = {};  ///< "/model/norm/eps"
+  std::string of = {};       ///< of which type it is a key, "layer_norm", where only some have it; else empty
+  Type type = Type::text;
+  std::string doc = {};
+  bool required = false;
+  std::string fallback = {};  ///< default as JSON text; empty when there is none
+  std::string range = {};     ///< "at least 0 and less than 1"; empty when everything goes
+  std::optional<double> at_least = {}, more_than = {}, at_most = {}, less_than = {};
+  std::optional<std::size_t> size = {};
+  std::vector<std::string> choices = {};
+  std::string value = {};   ///< in force, as JSON text; empty when there is none
+  std::string origin = {};  ///< where it was written; empty: nowhere, it is the default
+};
+
+/// What reading is for.
+enum class Purpose {
+  build,    ///< values are used
+  check,    ///< values are checked; large things, models for instance, are not built
+  describe  ///< there is no config: every read is only noted, and returns its default or some allowed value
+};
+
+/// Where values were written.
+struct Source {
+  std::string file;
+  /// Values that come from elsewhere, by JSON pointer: {"/train/steps", "--set train.steps=ten"}.
+  std::map<std::string, std::string> overrides = {};
+};
+
+/// A JSON object in a config, and which of its keys have been read. A handle: copies share what they noted,
+/// also with the Fields of inner objects.
+class Fields {
+ public:
+  /// `root` must be an object, else ConfigError. See nn/json_text.h for reading one from text.
+  explicit Fields(const nlohmann::json& root, Source source = {}, Purpose purpose = Purpose::build);
+  /// No config, only notes of what is read; the object stands at `pointer`.
+  static Fields describing(std::string pointer = "");
+
+  /// The value of a key. ConfigError, naming file and pointer, when it is missing without a default, of
+  /// another type
+  /// ("2" is not a number), or out of range. A whole number may be written 2.0 or 1e4.
+  std::int64_t integer(std::string_view key, const IntegerKey& rule = {});
+  double number(std::string_view key, const NumberKey& rule = {});
+  bool boolean(std::string_view key, const BooleanKey& rule = {});
+  std::string text(std::string_view key, const TextKey& rule = {});
+  std::vector<double> numbers(std::string_view key, const NumbersKey& rule = {});
+  std::vector<std::string> texts(std::string_view key, const TextsKey& rule = {});
+  /// The same for keys that may be left out without a default taking their place.
+  std::optional<std::int64_t> optional_integer(std::string_view key, const IntegerKey& rule = {});
+  std::optional<double> optional_number(std::string_view key, const NumberKey& rule = {});
+  std::optional<std::string> optional_text(std::string_view key, const TextKey& rule = {});
+  /// An inner object; one that is missing is empty.
+  Fields object(std::string_view key, const char* doc = "");
+
+  bool has(std::string_view key) const;
+  Purpose purpose() const;
+  bool building() const { return purpose() == Purpose::build; }
+  bool describing_only() const { return purpose() == Purpose::describe; }
+  /// While describing: the same object as seen by products of the type `of`.
+  Fields described_for(std::string of) const;
+
+  /// ConfigError for the first key, here or in an inner object, that nobody has read.
+  void finish() const;
+  /// Throws the ConfigError of this object's `key`: `rule` says what it must and what came instead.
+  [[noreturn]] void refuse(std::string_view key, std::string rule) const;
+
+  const std::string& file() const;
+  const std::string& pointer() const { return pointer_; }
+  std::string pointer_to(std::string_view key) const;
+  /// Where the value of `key` was written: the file, an override, or "" when it was not.
+  std::string origin(std::string_view key) const;
+
+  /// Everything that was read through this handle and those that share with it, each key once, in order.
+  const std::vector<Key>& keys() const;
+  /// The config with every default filled in, as far as it was read.
+  nlohmann::ordered_json effective() const;
+
+ private:
+  struct Document;
+  enum class Presence { required, defaulted, optional };
+
+  Fields(std::shared_ptr<Document> document, const nlohmann::json* object, std::string pointer,
+         std::string of);
+  /// Notes the key and finds its value; nullptr when there is none and need be none.
+  const nlohmann::json* find(std::string_view key, Key note, Presence presence);
+  std::optional<std::int64_t> read(std::string_view key, const IntegerKey& rule, Presence presence);
+  std::optional<double> read(std::string_view key, const NumberKey& rule, Presence presence);
+  std::optional<std::string> read(std::string_view key, const TextKey& rule, Presence presence);
+
+  std::shared_ptr<Document> document_;
+  const nlohmann::json* object_;
+  std::string pointer_, of_;
+};
+
+}  // namespace handgrad::nn

@@ -1,0 +1,215 @@
+// Module: owns parameters and other modules under names, and knows its place in the model. Layer: a module
+// that maps one tensor to another.
+//
+//     class MyNorm final : public nn::Layer {
+//      public:
+//       explicit MyNorm(std::int64_t width, double eps = 1e-5)
+//           : gain(param("gain", Tensor::ones({width}))), eps_(eps) {}
+//       Tensor forward(const Tensor& x) override {
+//         return gain * x / sqrt(mean(square(x), kLast, KeepDim::yes) + eps_);
+//       }
+//       Parameter& gain;  // [width]
+//
+//      private:
+//       double eps_;
+//     };
+//
+// That is all: the parameter is found by optimisers, checkpoints, inspect and the gradient check as
+// "final_norm.gain", or wherever the module hangs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "handgrad/core/parameter.h"
+#include "handgrad/core/scope.h"
+
+namespace handgrad::nn {
+
+class Module;
+
+/// A parameter under its full name, "trf_blocks.0.norm1.scale", counted from the module that was asked.
+struct NamedParameter {
+  std::string name;
+  Parameter* parameter;
+  const Module* owner;  ///< the module that declared it
+};
+
+/// A module under its path; the one that was asked has the empty path.
+struct NamedModule {
+  std::string path;
+  Module* module;
+};
+
+/// Tied parameters have several names.
+enum class TiedNames { first, all };
+
+/// Looks at what a module returned; it must not change it.
+using OutputObserver = std::function<void(const Tensor& output)>;
+
+/// Sees every module call of the calling thread while a ModuleObserverGuard lives. It may look, not change.
+class ModuleObserver {
+ public:
+  virtual ~ModuleObserver() = default;
+  /// What a layer is given, before it runs. Modules that take token ids do not come here.
+  virtual void input(const Module& /*module*/, const Tensor& /*x*/) {}
+  /// What a module returned. Inner modules come before the ones around them.
+  virtual void output(const Module& /*module*/, const Tensor& /*y*/) {}
+};
+
+/// Sets the calling thread's observer for a block, and restores the one before.
+class ModuleObserverGuard {
+ public:
+  explicit ModuleObserverGuard(ModuleObserver& observer);
+  ~ModuleObserverGuard();
+  ModuleObserverGuard(const ModuleObserverGuard&) = delete;
+  ModuleObserverGuard& operator=(const ModuleObserverGuard&) = delete;
+
+ private:
+  ModuleObserver* before_;
+};
+
+/// Parameters and children have a fixed order, that of their declaration: a module's own parameters first,
+/// then its children, each in turn. Modules are neither copied nor moved, so a reference to one stays good
+/// while its model lives.
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Full name of where the module hangs, "trf_blocks.3.norm1"; empty for a whole model.
+  const std::string& path() const { return scope().path; }
+  const Scope& scope() const { return scope_ != nullptr ? *scope_ : find_scope(); }
+  /// What tables call it: the name under which a registry made it, else its class in lower case,
+  /// "layer_norm".
+  std::string type() const;
+  void set_type(std::string type) { type_ = std::move(type); }
+
+  /// All parameters of this module and of those below it, in order. A tied one comes once, under its first
+  /// name, unless all names are asked for.
+  std::vector<NamedParameter> named_parameters(TiedNames names = TiedNames::first) const;
+  std::vector<Parameter*> parameters() const;
+  /// This module and all below it, each before its children.
+  std::vector<NamedModule> modules();
+  /// nullptr when there is none of that name. A tied parameter is found under each of its names.
+  Parameter* find_parameter(std::string_view name) const;
+  Module* find_module(std::string_view path);
+  /// How many numbers the parameters hold; tied ones count once.
+  std::int64_t parameter_count() const;
+
+  /// Whether layers that behave differently while training, such as Dropout, do so.
+  bool training() const { return training_; }
+  void train(bool on = true);
+  void eval() { train(false); }
+
+  /// Converts all parameters; gradients collected so far are dropped.
+  void to(DType dtype);
+  /// Leaves every parameter without a gradient.
+  void zero_grad();
+  /// Freezes the parameters with a name that one of the patterns matches (see nn/pattern.h), and returns the
+  /// names. ValueError when a pattern matches nothing.
+  std::vector<std::string> freeze(const std::vector<std::string>& patterns);
+
+  /// `observer` sees each output of this module from now on.
+  void on_output(OutputObserver observer);
+
+ protected:
+  /// Declares a parameter that starts as `start`. ValueError when the name is empty, has a dot or is taken.
+  Parameter& param(std::string name, const Tensor& start);
+  /// Declares another name for a parameter that a module of the same model has declared before: shared
+  /// weights. It is listed, counted, saved and updated once, under its first name, and its gradient is the
+  /// sum of all its uses.
+  Parameter& tie(std::string name, Parameter& shared);
+
+  /// Declares a child: `child<Linear>("out_proj", in, out)`.
+  template <class T, class... Args>
+  T& child(std::string name, Args&&... args) {
+    return child(std::move(name), std::make_unique<T>(std::forward<Args>(args)...));
+  }
+  /// The same for a module that exists. ValueError when there is none, or as for `param`.
+  template <class T>
+  T& child(std::string name, std::unique_ptr<T> module) {
+    T* const child = module.get();
+    attach(std::move(name), std::move(module));
+    return *child;
+  }
+
+  /// What `operator()` of every kind of module does: `forward` under this module's path, then whoever looks
+  /// on.
+  template <class Forward>
+  Tensor run(const Forward& forward) {
+    const ScopeGuard guard(scope());
+    Tensor output = forward();
+    if (observed()) [[unlikely]]
+      show_output(output);
+    return output;
+  }
+  bool observed() const { return observers_ != nullptr || thread_observer_ != nullptr; }
+  void show_input(const Tensor& x) const;
+  void show_output(const Tensor& output) const;
+
+ private:
+  friend class ModuleObserverGuard;
+  friend class EvalMode;
+
+  struct Entry {
+    std::string name;
+    Parameter* parameter;
+    std::unique_ptr<Parameter> owned;  // none for a tied one
+  };
+
+  void attach(std::string name, std::unique_ptr<Module> module);
+  void check_name(const std::string& name) const;
+  const Scope& find_scope() const;
+  void forget_scope();
+  template <class Function>
+  void walk(const Function& function);
+  template <class Function>
+  void walk_named(const std::string& path, const Function& function) const;
+
+  inline static constinit thread_local ModuleObserver* thread_observer_ = nullptr;
+
+  std::string name_, type_;
+  Module* parent_ = nullptr;
+  mutable const Scope* scope_ = nullptr;  // found when it is first asked for
+  std::vector<Entry> parameters_;
+  std::vector<std::unique_ptr<Module>> children_;
+  std::unique_ptr<std::vector<OutputObserver>> observers_;
+  bool training_ = true;
+};
+
+/// A module that maps one tensor to another. Call it as a function: `layer(x)`; that sets the module path,
+/// which `forward` alone does not.
+class Layer : public Module {
+ public:
+  virtual Tensor forward(const Tensor& x) = 0;
+  Tensor operator()(const Tensor& x) {
+    if (observed()) [[unlikely]]
+      show_input(x);
+    return run([&] { return forward(x); });
+  }
+};
+
+/// Makes layers of a width that its caller knows: how a model is told what kind of norm it shall use.
+using LayerMaker = std::function<std::unique_ptr<Layer>(std::int64_t width)>;
+
+/// Evaluation mode for a block, for a module and all below it; then each is as it was.
+class EvalMode {
+ public:
+  explicit EvalMode(Module& module);
+  ~EvalMode();
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+
+ private:
+  std::vector<Module*> were_training_;
+};
+
+}  // namespace handgrad::nn

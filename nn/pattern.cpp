@@ -1,0 +1,35 @@
+#include "handgrad/nn/pattern.h"
+
+namespace handgrad::nn {
+namespace {
+
+/// Goes back to the last star only, which takes one character more each time: no recursion, no blow-up.
+bool matches_all_of(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0;
+  std::size_t star = std::string_view::npos, after_star = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (pattern.find_first_of("*?") != std::string_view::npos) return matches_all_of(pattern, name);
+  if (pattern.empty() || !name.ends_with(pattern)) return false;
+  return name.size() == pattern.size() || name[name.size() - pattern.size() - 1] == '.';
+}
+
+}  // namespace handgrad::nn
