@@ -57,11 +57,16 @@ class SafetensorsReader {
   std::vector<NamedArray> read_all() const;
 
  private:
+  void read_header();
+  void read_bytes(std::uint64_t begin, void* data, std::uint64_t bytes) const;
+  template <class From, class To, class Convert>
+  void read_converted(const Entry& entry, To* to, const Convert& convert) const;
+
   std::filesystem::path path_;
   std::vector<Entry> entries_;
   Metadata metadata_;
-  const unsigned char* file_ = nullptr;  // mapped
-  std::uint64_t file_bytes_ = 0, data_begin_ = 0;
+  int file_ = -1;
+  std::uint64_t data_begin_ = 0;  // place in the file
 };
 
 /// Writes `arrays` in the order given; the header is padded with spaces to a multiple of 8. The bytes depend

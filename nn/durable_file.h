@@ -1,0 +1,36 @@
+// DurableFile: a file whose every write is checked, up to the disk.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+namespace handgrad::nn {
+
+/// The error of a system call on `path`: its text reads `"runs/toy/a": cannot be written: No space left on
+/// device`.
+[[noreturn]] void refuse_file(const std::filesystem::path& path, const char* what, int error_number);
+
+/// A new file, or an old one emptied. Every failure is an Error with path and reason. A file that is not
+/// finished is removed by the destructor.
+class DurableFile {
+ public:
+  explicit DurableFile(const std::filesystem::path& path);
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  void write(const void* data, std::size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Waits until all is on the disk, and closes.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
+};
+
+/// Waits until the names in `folder` (files made, renamed, removed) are on the disk.
+void sync_folder(const std::filesystem::path& folder);
+
+}  // namespace handgrad::nn
