@@ -110,7 +110,8 @@ double Random::normal() {
 std::uint64_t Random::below(std::uint64_t n) {
   const std::uint64_t excess = (0 - n) % n;  // values from here on appear equally often
   for (;;) {
-    const std::uint64_t value = std::uint64_t{bits()} << 32 | bits();
+    const std::uint64_t high = bits(), low = bits();  // in this order, which one expression would leave open
+    const std::uint64_t value = high << 32 | low;
     if (value >= excess) return value % n;
   }
 }
@@ -155,10 +156,14 @@ double portable_cos_turns(double turns) {
   cosine += 1.0;
   sine = r + r * sine;
   switch (quarter % 4) {
-    case 0: return cosine;
-    case 1: return -sine;
-    case 2: return -cosine;
-    default: return sine;
+    case 0:
+      return cosine;
+    case 1:
+      return -sine;
+    case 2:
+      return -cosine;
+    default:
+      return sine;
   }
 }
 
