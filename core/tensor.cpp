@@ -59,8 +59,8 @@ Tensor Tensor::constant(Array numbers) { return {std::move(numbers), Ref<GradSlo
 
 Tensor& Tensor::requires_grad(bool on) {
   if (has_node())
-    throw GraphError("requires_grad", "only a leaf can be told to; this tensor is the result of " +
-                                          std::string(node().op()),
+    throw GraphError("requires_grad",
+                     "only a leaf can be told to; this tensor is the result of " + std::string(node().op()),
                      {{"tensor", shape()}}, "detach() it first");
   if (!slot_) slot_ = GradSlot::make(shape(), dtype());
   slot_->requires_grad = on;
@@ -108,10 +108,11 @@ const Node& Tensor::node() const {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.array(); }
 
-Ids::Ids(const std::vector<std::int32_t>& ids, const Shape& shape) : Ids(ids.data(), shape) {
+Ids::Ids(const std::vector<std::int32_t>& ids, const Shape& shape) : array_(shape, DType::int32) {
   if (static_cast<std::int64_t>(ids.size()) != shape.numel())
-    throw ShapeError("ids", "shape " + shape.text() + " needs " + std::to_string(shape.numel()) + " ids, got " +
-                                std::to_string(ids.size()));
+    throw ShapeError("ids", "shape " + shape.text() + " needs " + std::to_string(shape.numel()) +
+                                " ids, got " + std::to_string(ids.size()));
+  std::copy(ids.begin(), ids.end(), array_.mutable_data<std::int32_t>());
 }
 
 Ids::Ids(const std::int32_t* ids, const Shape& shape) : array_(shape, DType::int32) {
