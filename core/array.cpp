@@ -12,12 +12,31 @@
 namespace handgrad {
 namespace {
 
+constexpr std::int64_t kMostElements = std::int64_t{1} << 44;  // 64 TiB of float32: beyond is a mistake
+
+[[noreturn]] void refuse_shape(const Shape& shape) {
+  const bool negative = std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; });
+  throw ShapeError("array", negative ? "sizes must not be negative, got " + shape.text()
+                                     : "there must be at most 2^44 elements, got shape " + shape.text());
+}
+
+std::int64_t checked_numel(const Shape& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(n, size, &n) || n > kMostElements) [[unlikely]]
+      refuse_shape(shape);
+  return n;
+}
+
 template <class Body>
 void for_any_type(DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::float32: return body(float{});
-    case DType::float64: return body(double{});
-    case DType::int32: return body(std::int32_t{});
+    case DType::float32:
+      return body(float{});
+    case DType::float64:
+      return body(double{});
+    case DType::int32:
+      return body(std::int32_t{});
   }
 }
 
@@ -58,9 +77,7 @@ void Storage::destroy(Storage* storage) noexcept {
   pool_release(storage, bytes);
 }
 
-Array::Array(const Shape& shape, DType dtype) : numel_(shape.numel()), shape_(shape), dtype_(dtype) {
-  for (const std::int64_t size : shape)
-    if (size < 0) throw ShapeError("array", "sizes must not be negative, got " + shape.text());
+Array::Array(const Shape& shape, DType dtype) : numel_(checked_numel(shape)), shape_(shape), dtype_(dtype) {
   storage_ = Storage::make(bytes());
 }
 
@@ -73,11 +90,12 @@ Array Array::full(const Shape& shape, double value, DType dtype) {
 Array Array::of(const std::vector<double>& values, const Shape& shape, DType dtype) {
   Array a(shape, dtype);
   if (a.numel() != static_cast<std::int64_t>(values.size()))
-    throw ShapeError("array", "shape " + shape.text() + " needs " + std::to_string(a.numel()) + " values, got " +
-                                  std::to_string(values.size()));
+    throw ShapeError("array", "shape " + shape.text() + " needs " + std::to_string(a.numel()) +
+                                  " values, got " + std::to_string(values.size()));
   for_any_type(dtype, [&](auto zero) {
     using T = decltype(zero);
-    std::transform(values.begin(), values.end(), a.mutable_data<T>(), [](double v) { return static_cast<T>(v); });
+    std::transform(values.begin(), values.end(), a.mutable_data<T>(),
+                   [](double v) { return static_cast<T>(v); });
   });
   return a;
 }
@@ -128,7 +146,8 @@ void Array::fill(double value) {
 
 double Array::value(std::int64_t i) const {
   if (i < 0 || i >= numel_)
-    throw IndexError("value", "position must lie in 0.." + std::to_string(numel_ - 1) + ", got " + std::to_string(i),
+    throw IndexError("value",
+                     "position must lie in 0.." + std::to_string(numel_ - 1) + ", got " + std::to_string(i),
                      {{"array", shape_}});
   double v = 0;
   for_any_type(dtype_, [&](auto zero) { v = static_cast<double>(data<decltype(zero)>()[i]); });
@@ -174,17 +193,17 @@ Shape resolve_reshape(const char* op, const Shape& from, const Shape& wanted) {
       ok = ok && open < 0;
       open = i;
     } else {
-      ok = ok && shape[i] >= 0;
-      known *= shape[i];
+      ok = ok && shape[i] >= 0 && !__builtin_mul_overflow(known, shape[i], &known);
     }
   }
   if (ok && open >= 0) {
     ok = known > 0 && from.numel() % known == 0;
     if (ok) shape[open] = from.numel() / known;
   }
-  if (!ok || shape.numel() != from.numel())
-    throw ShapeError(op, "shape must hold the " + std::to_string(from.numel()) + " elements of x, got " + wanted.text(),
-                     {{"x", from}});
+  if (!ok || (open < 0 && known != from.numel()))
+    throw ShapeError(
+        op, "shape must hold the " + std::to_string(from.numel()) + " elements of x, got " + wanted.text(),
+        {{"x", from}});
   return shape;
 }
 
