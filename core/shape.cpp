@@ -16,8 +16,16 @@ std::string Shape::text() const {
 }
 
 void Shape::refuse_rank(std::size_t rank) {
-  throw ShapeError("shape", "must have at most " + std::to_string(kMaxRank) + " dimensions, got " +
-                                std::to_string(rank));
+  throw ShapeError(
+      "shape", "must have at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(rank));
+}
+
+void Shape::refuse_dim(int dim) const {
+  throw ShapeError("shape",
+                   rank_ == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
+                              : "dimension must lie in " + std::to_string(-rank_) + ".." +
+                                    std::to_string(rank_ - 1) + ", got " + std::to_string(dim),
+                   {{"shape", *this}});
 }
 
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape& out) {

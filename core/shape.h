@@ -28,8 +28,12 @@ class Shape {
   constexpr std::int64_t operator[](int i) const { return sizes_[i]; }
   constexpr std::int64_t& operator[](int i) { return sizes_[i]; }
 
-  /// Size of dimension `dim`; negative ones count from the end. The caller has checked the range.
-  constexpr std::int64_t at(int dim) const { return sizes_[dim < 0 ? dim + rank_ : dim]; }
+  /// Size of dimension `dim`; negative ones count from the end. ShapeError when there is no such dimension.
+  constexpr std::int64_t at(int dim) const {
+    if (dim < -rank_ || dim >= rank_) [[unlikely]]
+      refuse_dim(dim);
+    return sizes_[dim < 0 ? dim + rank_ : dim];
+  }
   constexpr std::int64_t last() const { return sizes_[rank_ - 1]; }
 
   /// Number of elements; 1 for the empty shape of a scalar.
@@ -67,6 +71,7 @@ class Shape {
 
  private:
   [[noreturn]] static void refuse_rank(std::size_t rank);
+  [[noreturn]] void refuse_dim(int dim) const;
 
   std::int64_t sizes_[kMaxRank] = {};
   std::int32_t rank_ = 0;
