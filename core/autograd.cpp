@@ -1,7 +1,6 @@
 #include "handgrad/core/autograd.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -32,8 +31,8 @@ Tensor attach(Array y, Ref<Node> node) {
 
 Ref<Node> Node::make(const char* op, Backward backward, const char* reason, ListView<Input> inputs,
                      ListView<Save> saves, ListView<Attribute> attributes) {
-  const std::size_t bytes = sizeof(Node) + inputs.size() * sizeof(Ref<GradSlot>) + saves.size() * sizeof(Saved) +
-                            attributes.size() * sizeof(Attribute);
+  const std::size_t bytes = sizeof(Node) + inputs.size() * sizeof(Ref<GradSlot>) +
+                            saves.size() * sizeof(Saved) + attributes.size() * sizeof(Attribute);
   auto* node = new (pool_allocate(bytes)) Node;
   node->op_ = op;
   node->reason_ = reason;
@@ -41,7 +40,7 @@ Ref<Node> Node::make(const char* op, Backward backward, const char* reason, List
   node->scope_ = &current_scope();
   node->order_ = ++next_order;
   node->block_bytes_ = static_cast<std::uint32_t>(bytes);
-  node->input_count_ = static_cast<std::uint16_t>(inputs.size());
+  node->input_count_ = static_cast<int>(inputs.size());
   node->saved_capacity_ = static_cast<std::uint8_t>(saves.size());
   node->attribute_count_ = static_cast<std::uint8_t>(attributes.size());
   auto* edge = node->edges();
@@ -94,14 +93,16 @@ const Node::Saved* Node::find_saved(std::string_view name) const {
 const Array& Node::saved(std::string_view name) const {
   const Saved* saved = find_saved(name);
   if (saved == nullptr)
-    throw GraphError(op_, used_ ? "what it saved was released by an earlier backward"
-                                : "it saved no array named '" + std::string(name) + "'",
+    throw GraphError(op_,
+                     used_ ? "what it saved was released by an earlier backward"
+                           : "it saved no array named '" + std::string(name) + "'",
                      {}, used_ ? "backward(KeepGraph::yes) the first time" : "");
   if (saved->version != saved->array.version())
-    throw GraphError(op_, "'" + std::string(name) + "' was changed in place after the forward pass (version " +
-                              std::to_string(saved->array.version()) + ", saved at " +
-                              std::to_string(saved->version) + ")",
-                     {{std::string(name), saved->array.shape()}}, "change a copy, or change it after backward()");
+    throw GraphError(
+        op_,
+        "'" + std::string(name) + "' was changed in place after the forward pass (version " +
+            std::to_string(saved->array.version()) + ", saved at " + std::to_string(saved->version) + ")",
+        {{std::string(name), saved->array.shape()}}, "change a copy, or change it after backward()");
   return saved->array;
 }
 
@@ -126,7 +127,8 @@ GradSink::Target GradSink::into(int i) {
 void GradSink::move(int i, Array gradient) {
   GradSlot& slot = *node_.edges()[i];
   if (gradient.shape() != slot.shape || gradient.dtype() != slot.dtype)
-    throw GraphError(node_.op(), "its backward gave input " + std::to_string(i) + " a gradient of another shape or type",
+    throw GraphError(node_.op(),
+                     "its backward gave input " + std::to_string(i) + " a gradient of another shape or type",
                      {{"input", slot.shape}, {"gradient", gradient.shape()}});
   if (!slot.grad.defined()) {
     slot.grad = std::move(gradient);
@@ -143,7 +145,9 @@ bool will_record(ListView<Input> inputs) {
 
 Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
               ListView<Attribute> attributes) {
-  assert(backward != nullptr);
+  if (backward == nullptr) [[unlikely]]
+    throw GraphError(op, "record() must be given a backward function", {},
+                     "no_gradient() for what has no derivative");
   if (!will_record(inputs)) return Tensor::constant(std::move(y));
   return attach(std::move(y), Node::make(op, backward, nullptr, inputs, saves, attributes));
 }
@@ -168,7 +172,7 @@ namespace {
 
 /// The lists of a backward pass. One set for each thread, so that their memory is reused.
 struct Pass {
-  std::vector<GradSlot*> order;     // results of operations, newest first
+  std::vector<GradSlot*> order;  // results of operations, newest first
   std::vector<GradSlot*> stack;
   std::vector<GradSlot*> observed;  // leaves somebody looks at
   std::uint64_t number = 0;
@@ -206,7 +210,6 @@ void visit(Pass& run, GradSlot* slot) {
   if (slot->producer) {
     run.order.push_back(slot);
     run.stack.push_back(slot);
-    if (slot->keep) slot->grad = Array();  // a kept gradient is that of the last pass, not a sum
   } else if (slot->observers) {
     run.observed.push_back(slot);
   }
@@ -240,8 +243,8 @@ void differentiate(GradSlot& slot, KeepGraph keep) {
   if (slot.grad.defined()) {
     const ScopeGuard scope(node.scope());
     if (node.no_gradient_reason() != nullptr)
-      throw GraphError("backward", std::string(node.op()) + " has no gradient: " + node.no_gradient_reason(), {},
-                       "detach() its result where the gradient shall stop");
+      throw GraphError("backward", std::string(node.op()) + " has no gradient: " + node.no_gradient_reason(),
+                       {}, "detach() its result where the gradient shall stop");
     if (graph_observer != nullptr) [[unlikely]]
       graph_observer->differentiating(node, slot.grad);
     notify(slot);
@@ -260,15 +263,19 @@ void differentiate(GradSlot& slot, KeepGraph keep) {
 void run_backward(const Tensor& root, const Array& dy, KeepGraph keep) {
   GradSlot* slot = root.slot();
   if (!root.needs_grad())
-    throw GraphError("backward", "this tensor has no history: no input of it requires a gradient, or it was computed "
-                                 "under NoGrad",
+    throw GraphError("backward",
+                     "this tensor has no history: no input of it requires a gradient, or it was computed "
+                     "under NoGrad",
                      {{"tensor", root.shape()}});
   if (dy.shape() != root.shape() || dy.dtype() != root.dtype())
-    throw ShapeError("backward", "the upstream gradient must have the tensor's shape and type",
-                     {{"tensor", root.shape()}, {"dy", dy.shape()}, {"tensor", root.dtype()}, {"dy", dy.dtype()}});
+    throw ShapeError(
+        "backward", "the upstream gradient must have the tensor's shape and type",
+        {{"tensor", root.shape()}, {"dy", dy.shape()}, {"tensor", root.dtype()}, {"dy", dy.dtype()}});
   Pass& run = pass;
   const PassGuard guard(run);
   collect(run, slot);
+  for (GradSlot* each : run.order)
+    if (each->keep) each->grad = Array();  // a kept gradient is that of the last pass, not a sum
   if (slot->grad.defined()) {
     if (!slot->grad.is_sole_owner()) slot->grad = slot->grad.copy();
     accumulate(slot->grad, dy);

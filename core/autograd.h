@@ -71,8 +71,8 @@ class Node {
   };
 
   const char* op() const { return op_; }
-  const Scope& scope() const { return *scope_; }          ///< the module that was running
-  std::uint64_t order() const { return order_; }          ///< creation number; inputs have smaller ones
+  const Scope& scope() const { return *scope_; }  ///< the module that was running
+  std::uint64_t order() const { return order_; }  ///< creation number; inputs have smaller ones
   /// Why there is no backward; nullptr when there is one.
   const char* no_gradient_reason() const { return reason_; }
 
@@ -86,7 +86,9 @@ class Node {
   /// place since, or when there is none of that name.
   const Array& saved(std::string_view name) const;
 
-  ListView<Attribute> attributes() const { return {attributes_begin(), static_cast<std::size_t>(attribute_count_)}; }
+  ListView<Attribute> attributes() const {
+    return {attributes_begin(), static_cast<std::size_t>(attribute_count_)};
+  }
   double number(std::string_view name) const { return attribute(name).number; }
   const Shape& list(std::string_view name) const { return attribute(name).list; }
 
@@ -121,7 +123,7 @@ class Node {
   std::uint64_t order_ = 0;
   Node* next_to_destroy_ = nullptr;
   std::uint32_t block_bytes_ = 0;
-  std::uint16_t input_count_ = 0;
+  int input_count_ = 0;
   std::uint8_t saved_count_ = 0, saved_capacity_ = 0, attribute_count_ = 0;
   bool used_ = false;
 
@@ -140,7 +142,8 @@ class GradSink {
     Array& array;  ///< of the input's shape and type
     bool add;      ///< true: add to the numbers there; false: they are not initialised, write
   };
-  /// The place to compute the gradient into: weights' gradients add up in place, without a second array.
+  /// The place to compute the gradient into: weights' gradients add up in place, without a second array. Inputs may
+  /// be one and the same tensor, so finish with one target before asking for the next.
   Target into(int i);
   /// Hands over a gradient that is ready, of the input's shape. It may share numbers with `dy` or another gradient.
   void move(int i, Array gradient);
@@ -150,7 +153,8 @@ class GradSink {
 };
 
 /// The result of an operation. Without a backward there is no such tensor: that is why an operation cannot lose
-/// its gradient in silence. Keeps history only if gradients are on and an input needs one.
+/// its gradient in silence. Keeps history only if gradients are on and an input needs one. GraphError when `backward`
+/// is nullptr.
 Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
               ListView<Attribute> attributes = {});
 
