@@ -11,8 +11,10 @@ namespace handgrad {
 /// neither copied nor moved as a parameter: everybody refers to the one object, so tied weights stay tied.
 class Parameter : public Tensor {
  public:
-  /// `name` is the local one, such as "scale". Weight decay applies by rank: matrices decay, vectors do not.
-  Parameter(std::string name, const Tensor& start) : Tensor(start.detach()), name_(std::move(name)) {
+  /// `name` is the local one, such as "scale"; the numbers of `start` are copied. Weight decay applies by rank:
+  /// matrices decay, vectors do not.
+  Parameter(std::string name, const Tensor& start)
+      : Tensor(constant(start.array().copy())), name_(std::move(name)) {
     requires_grad();
   }
   Parameter(const Parameter&) = delete;
