@@ -207,7 +207,7 @@ void inspect_file(const std::filesystem::path& path, const InspectOptions& optio
     const Array array = file.read(entry);
     const std::vector<double> values = array.values();
     const Statistics s = statistics(values, {});
-    lines += fmt::format("{:<44} {:<14} {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}\n", name,
+    lines += fmt::format("{:<44} {:<14} {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}\n", entry.name,
                          array.shape().text(), s.mean, s.std, s.min, s.max);
     if (options.values) lines += "  " + array.text() + "\n";
   }

@@ -27,7 +27,8 @@ const char* non_finite_name(double value) {
 void put_number(Text& text, double value, DType dtype, bool quote_non_finite) {
   auto to = std::back_inserter(text);
   if (!std::isfinite(value)) {
-    fmt::format_to(to, quote_non_finite ? "\"{}\"" : "{}", non_finite_name(value));
+    const char* quote = quote_non_finite ? "\"" : "";
+    fmt::format_to(to, "{}{}{}", quote, non_finite_name(value), quote);
   } else if (dtype == DType::float32) {
     fmt::format_to(to, "{}", static_cast<float>(value));
   } else {

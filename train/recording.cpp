@@ -58,7 +58,7 @@ Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std
     : path_(std::move(path)), every_(every), flushed_(std::chrono::steady_clock::now()) {
   std::size_t record = 16;
   Json listed = Json::array();
-  for (const NamedParameter& parameter : trainer.parameters()) {
+  for (const nn::NamedParameter& parameter : trainer.parameters()) {
     if (std::find(names.begin(), names.end(), parameter.name) == names.end()) continue;
     const Shape& shape = parameter.parameter->shape();
     parameters_.push_back(parameter);
@@ -98,7 +98,7 @@ void Recorder::create() {
 
 void Recorder::continue_at(std::int64_t step) {
   std::int64_t record_bytes = 16;
-  for (const NamedParameter& p : parameters_)
+  for (const nn::NamedParameter& p : parameters_)
     record_bytes += parameter_bytes(p.parameter->shape(), dtype_, every_);
   const std::int64_t start = static_cast<std::int64_t>(sizeof kMagic + 8 + header_.size());
   std::int64_t have = 0;

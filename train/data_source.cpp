@@ -1,0 +1,150 @@
+#include "handgrad/train/data_source.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "handgrad/core/random.h"
+#include "handgrad/data/fixed_batch.h"
+#include "handgrad/data/random_tokens.h"
+#include "handgrad/data/text.h"
+#include "handgrad/data/text_file.h"
+#include "handgrad/data/windows.h"
+
+namespace handgrad::train {
+namespace {
+
+constexpr std::uint64_t kDataStream = 0x64617461;  // "data": apart from the streams of dropout and of first weights
+
+std::uint64_t random_number(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch, std::uint64_t row) {
+  const RandomKey key =
+      random_key(seed, kDataStream, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(micro_batch));
+  const auto bits = key.block(row);
+  return std::uint64_t{bits[0]} << 32 | bits[1];
+}
+
+/// A path in a config is relative to the config file; one given by --set comes absolute.
+std::filesystem::path resolved(const std::string& path, const DataContext& context) {
+  return context.folder / path;
+}
+
+class TextSource final : public DataSource {
+ public:
+  TextSource(nn::Fields& fields, const DataContext& context) {
+    options_.path = resolved(fields.text("path", {.doc = "the text file to learn from"}), context);
+    nn::Fields tokenizer = fields.object("tokenizer", "how text becomes tokens");
+    tokenizer.text("type", {.doc = "char: one token for each different Unicode character of the text",
+                            .fallback = "char",
+                            .choices = {"char"},
+                            .what = "tokenizer"});
+    options_.val_fraction = fields.number(
+        "val_fraction",
+        {.doc = "part of the text, its end, that is held back", .fallback = 0.1, .at_least = 0, .less_than = 1});
+    const std::string sampling =
+        fields.text("sampling", {.doc = "random: windows start anywhere; sequential: one after another",
+                                 .fallback = "random",
+                                 .choices = {"random", "sequential"},
+                                 .what = "sampling"});
+    windows_.sampling = sampling == "random" ? data::Sampling::random : data::Sampling::sequential;
+    windows_.stride = fields.integer("stride", {.doc = "tokens from one sequential window to the next; 0: the context length",
+                                                .fallback = 0,
+                                                .at_least = 0});
+    windows_.shuffle = fields.boolean(
+        "shuffle", {.doc = "whether each pass takes the sequential windows in an order of its own", .fallback = false});
+    if (!fields.describing_only() && context.read_files) text_ = data::load_text(options_);
+  }
+
+  std::int64_t vocab_size() const override { return text_.tokenizer ? text_.tokenizer->vocab_size() : 0; }
+  const data::Tokenizer* tokenizer() const override { return text_.tokenizer.get(); }
+  std::vector<std::string> notes() const override {
+    if (!text_.had_byte_order_mark) return {};
+    return {data::quoted(options_.path) + " begins with a byte-order mark; it is left out"};
+  }
+
+  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed, std::int64_t /*vocab_size*/) const override {
+    data::require_one_row(text_.training, plan.cols);
+    OpenedData opened;
+    data::WindowOptions windows = windows_;
+    windows.plan = plan;
+    windows.random = random_source(seed);
+    opened.training = data::make_windows(text_.training, windows);
+    opened.training_tokens = text_.training.size();
+    opened.validation_tokens = text_.validation.size();
+    if (text_.validation.size() > 0) {
+      data::require_one_row(text_.validation, plan.cols);
+      opened.validation = std::make_unique<data::EvaluationWindows>(text_.validation, plan.rows, plan.cols);
+    }
+    return opened;
+  }
+
+ private:
+  data::TextOptions options_;
+  data::WindowOptions windows_;
+  data::Text text_;
+};
+
+class BatchSource final : public DataSource {
+ public:
+  BatchSource(nn::Fields& fields, const DataContext& context) {
+    const auto path = fields.optional_text("path", {.doc = "a file {\"inputs\": [[...]], \"targets\": [[...]]}: rows of token ids"});
+    if (fields.describing_only() || !context.read_files) return;
+    if (!path) fields.refuse("path", "must name a batch file");
+    batch_ = data::read_batch(resolved(*path, context), 0);
+    for (const auto* ids : {&batch_.inputs, &batch_.targets})
+      for (const std::int32_t id : *ids) largest_ = std::max<std::int64_t>(largest_, id);
+    path_ = resolved(*path, context);
+  }
+
+  std::int64_t vocab_size() const override { return largest_ + 1; }
+  std::int64_t row_length() const override { return batch_.cols; }
+  OpenedData open(const data::BatchPlan& /*plan*/, std::uint64_t /*seed*/, std::int64_t vocab_size) const override {
+    OpenedData opened;
+    opened.training = std::make_unique<data::FixedBatch>(data::read_batch(path_, vocab_size));
+    opened.training_tokens = batch_.tokens();
+    return opened;
+  }
+
+ private:
+  std::filesystem::path path_;
+  data::Batch batch_;
+  std::int64_t largest_ = -1;
+};
+
+class RandomSource final : public DataSource {
+ public:
+  explicit RandomSource(nn::Fields& fields)
+      : vocab_size_(fields.integer("vocab_size", {.doc = "how many different ids there are", .at_least = 1})) {}
+
+  std::int64_t vocab_size() const override { return vocab_size_; }
+  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed, std::int64_t /*vocab_size*/) const override {
+    OpenedData opened;
+    opened.training = std::make_unique<data::RandomTokens>(vocab_size_, plan, random_source(seed));
+    return opened;
+  }
+
+ private:
+  std::int64_t vocab_size_;
+};
+
+template <class Source>
+std::unique_ptr<DataSource> make(nn::Fields& fields, const DataContext& context) {
+  if constexpr (std::is_constructible_v<Source, nn::Fields&, const DataContext&>) {
+    return std::make_unique<Source>(fields, context);
+  } else {
+    return std::make_unique<Source>(fields);
+  }
+}
+
+}  // namespace
+
+data::RandomSource random_source(std::uint64_t seed) { return {random_number, seed}; }
+
+nn::Registry<DataSource, const DataContext&>& data_sources() {
+  static nn::Registry<DataSource, const DataContext&> registry(
+      "data source", "text",
+      {{"text", make<TextSource>, "windows over a text file"},
+       {"batch", make<BatchSource>, "one written batch, again and again: can the model learn it by heart?"},
+       {"random", make<RandomSource>, "ids without meaning, for measuring speed"}});
+  return registry;
+}
+
+}  // namespace handgrad::train
