@@ -1,0 +1,15 @@
+# train/version.cpp: what this build is. A commit changes git's log of HEAD, and so configures again.
+set(HANDGRAD_REVISION unknown)
+if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  execute_process(COMMAND git rev-parse --git-path logs/HEAD --short HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                  OUTPUT_VARIABLE git_output OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE git_failed)
+  if(git_failed EQUAL 0 AND git_output MATCHES "^(.*)\n([0-9a-f]+)$")
+    set(HANDGRAD_REVISION ${CMAKE_MATCH_2})
+    cmake_path(ABSOLUTE_PATH CMAKE_MATCH_1 BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE git_log)
+    if(EXISTS ${git_log})
+      set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${git_log})
+    endif()
+  endif()
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/train/version.cpp.in ${PROJECT_BINARY_DIR}/version.cpp @ONLY)
+target_sources(handgrad_train PRIVATE ${PROJECT_BINARY_DIR}/version.cpp)
