@@ -6,6 +6,7 @@
 
 #include "handgrad/core/kernels/elementwise.h"
 #include "handgrad/core/kernels/gemm.h"
+#include "handgrad/core/kernels/norm_rows.h"
 #include "handgrad/core/kernels/update_rows.h"
 
 namespace handgrad::kernels {
@@ -14,6 +15,7 @@ template <class T>
 struct Table {
   Elementwise<T> elementwise;
   Gemm<T> gemm;
+  NormRows<T> norm_rows;
   UpdateRows<T> update_rows;
 };
 

@@ -9,6 +9,8 @@ Elementwise<T> elementwise();
 template <class T>
 Gemm<T> gemm();
 template <class T>
+NormRows<T> norm_rows();
+template <class T>
 UpdateRows<T> update_rows();
 
 template <class T>
@@ -16,6 +18,7 @@ Table<T> target_table() {
   return {
       .elementwise = elementwise<T>(),
       .gemm = gemm<T>(),
+      .norm_rows = norm_rows<T>(),
       .update_rows = update_rows<T>(),
   };
 }
