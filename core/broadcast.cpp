@@ -3,6 +3,7 @@
 #include <string>
 
 #include "handgrad/core/error.h"
+#include "handgrad/core/ops/row_sums.h"
 
 namespace handgrad {
 namespace {
@@ -17,11 +18,9 @@ namespace {
                    checks::shapes(operands));
 }
 
-// Adds the rows of a matrix to `totals`, element by element.
 template <class T>
-void add_rows(double* totals, const T* x, std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) totals[j] += static_cast<double>(x[i * columns + j]);
+void add_row(double* sums, const T* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(x[i]);
 }
 
 template <class T>
@@ -41,23 +40,18 @@ void deliver(const double* totals, Array& array, bool add) {
     to[i] = static_cast<T>((add ? static_cast<double>(to[i]) : 0.0) + totals[i]);
 }
 
-constexpr std::int64_t kGrain = grain_for(0.3);
+constexpr double kElement = 0.3;  // nanoseconds
 
-// The common case, [rows, columns] to [columns]: up to 16 partial sums, one for each range of rows.
 template <class T>
-void sum_columns(const T* x, std::int64_t rows, std::int64_t columns, GradSink::Target into) {
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(rows * columns / kGrain, 1, std::min<std::int64_t>(16, rows));
-  const Scratch scratch(static_cast<std::size_t>(parts * columns) * sizeof(double));
-  auto* totals = scratch.as<double>();
-  parallel_for(parts, [&](std::int64_t part) {
-    double* own = totals + part * columns;
-    std::fill_n(own, columns, 0.0);
-    const std::int64_t begin = rows * part / parts;
-    add_rows(own, x + begin * columns, rows * (part + 1) / parts - begin, columns);
+void sum_columns(const T* x, std::int64_t rows, std::int64_t stride, GradSink::Target into) {
+  const std::int64_t columns = into.array.numel();
+  const RowParts parts(rows, kElement * static_cast<double>(columns));
+  const RowSums sums(parts, columns, true);
+  parallel_ranges(rows, parts.rows_per_part, [&](std::int64_t begin, std::int64_t end) {
+    double* own = sums.part(begin / parts.rows_per_part);
+    for (std::int64_t i = begin; i < end; ++i) add_row(own, x + i * stride, columns);
   });
-  for (std::int64_t part = 1; part < parts; ++part) add_rows(totals, totals + part * columns, 1, columns);
-  deliver<T>(totals, into.array, into.add);
+  sums.add_up<T>(into);
 }
 
 template <class T>
@@ -75,7 +69,7 @@ void sum_any(const T* x, const Loops<1>& loops, GradSink::Target into) {
                       if (along_rows) {
                         *own += row_sum(x + at + i * columns, columns);
                       } else {
-                        add_rows(own, x + at + i * columns, 1, columns);
+                        add_row(own, x + at + i * columns, columns);
                       }
                     }
                   });
@@ -102,6 +96,15 @@ void sum_repeated(const Array& gradient, GradSink::Target into) {
     if (loops.depth == 2 && loops.step[0][0] == 1 && loops.step[0][1] == 0 && loops.size[1] > 0)
       return sum_columns(x, loops.size[1], loops.size[0], into);
     sum_any(x, loops, into);
+  });
+}
+
+void sum_rows(const Array& matrix, std::int64_t first, GradSink::Target into) {
+  const std::int64_t columns = matrix.shape().last();
+  const std::int64_t rows = columns == 0 ? 0 : matrix.numel() / columns;
+  dispatch(matrix.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    sum_columns(matrix.data<T>() + first, rows, columns, into);
   });
 }
 

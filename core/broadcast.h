@@ -93,9 +93,13 @@ void for_each_matrix(const Loops<N>& loops, std::int64_t grain, const Body& body
                   });
 }
 
-/// Writes to `into`, or adds, the sum of `gradient` over the dimensions along which an operand of that shape
-/// was repeated. Accumulates in double, in an order that depends on the shapes only.
+/// Writes to `into`, or adds, the sum of `gradient` over the dimensions along which an operand of that shape was
+/// repeated. Accumulates in double, in an order that depends on the shapes only.
 void sum_repeated(const Array& gradient, GradSink::Target into);
+
+/// The same for a matrix [rows, columns], the last dimension being the columns: sums over the rows, of as many columns
+/// as `into` has elements, from `first` on.
+void sum_rows(const Array& matrix, std::int64_t first, GradSink::Target into);
 
 /// Hands input `i` a gradient that has the shape of the result.
 void give(GradSink& sink, const Node& node, int i, const Array& gradient);
