@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -347,10 +346,13 @@ TEST_CASE("evaluation: sizes of the batches, and only the first so many") {
   CHECK(two.tokens() == 9);
   CHECK(EvaluationWindows(count_to(604), 16, 16, 2).tokens() == 512);
   CHECK(EvaluationWindows(count_to(604), 16, 16, 8).tokens() == 603);
-  for (const auto& [rows, cols, batches] : {std::array{0, 3, 0}, std::array{2, 0, 0}, std::array{2, 3, -1}})
-    CHECK(message_of([&] {
-            EvaluationWindows(count_to(11), rows, cols, batches);
-          }).starts_with("text: evaluation needs rows and columns"));
+  const auto refused = [](std::int64_t rows, std::int64_t cols, std::int64_t batches) {
+    return message_of([&] { EvaluationWindows(count_to(11), rows, cols, batches); })
+        .starts_with("text: evaluation needs rows and columns");
+  };
+  CHECK(refused(0, 3, 0));
+  CHECK(refused(2, 0, 0));
+  CHECK(refused(2, 3, -1));
 }
 
 TEST_CASE("fixed batch: the tables are read and come at every position") {

@@ -134,7 +134,8 @@ TEST_CASE("utf8: a character that would not be seen is named by its number alone
   CHECK(name_of_code_point(U'z') == "\"z\" (U+007A)");
   CHECK(name_of_code_point(0xE9) == "\"\xC3\xA9\" (U+00E9)");
   CHECK(name_of_code_point(0x1F389) == "\"\xF0\x9F\x8E\x89\" (U+1F389)");
-  for (const char32_t value : {0x00, 0x0A, 0x20, 0x7F, 0xA0, 0xAD, 0x301, 0x200B, 0x2029, 0xE000, 0xFEFF})
+  for (const char32_t value :
+       {0x00u, 0x0Au, 0x20u, 0x7Fu, 0xA0u, 0xADu, 0x301u, 0x200Bu, 0x2029u, 0xE000u, 0xFEFFu})
     CHECK(name_of_code_point(value).starts_with("U+"));
   CHECK(name_of_code_point(7) == "U+0007");
 }
