@@ -1,0 +1,100 @@
+// The heading of a training run: what is trained, on what, how.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/core/parallel.h"
+#include "handgrad/train/cli/progress.h"
+
+namespace handgrad::train::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// 15296 as "15,296".
+std::string grouped(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string plural(std::int64_t n, const char* one, const char* many) {
+  return fmt::format("{} {}", grouped(n), n == 1 ? one : many);
+}
+
+std::string model_line(const Run& run) {
+  const Json& model = run.effective()["model"];
+  const std::int64_t count = run.model().parameter_count();
+  if (model.value("type", "") != "gpt")
+    return fmt::format("{}: {} parameters", run.model().type(), grouped(count));
+  return fmt::format("{}, width {}, {}, context {}: {} parameters",
+                     plural(model["n_layers"].get<std::int64_t>(), "transformer block", "transformer blocks"),
+                     model["emb_dim"].get<std::int64_t>(),
+                     plural(model["n_heads"].get<std::int64_t>(), "head", "heads"),
+                     run.model().context_length(), grouped(count));
+}
+
+/// "192 of them are scale and shift: 32 + 32 in norm1, norm2 and final_norm"
+std::string inspected_line(const Run& run) {
+  const Movement movement(run);
+  if (movement.empty()) return "";
+  std::int64_t count = 0;
+  std::string kinds, sizes, owners;
+  for (const Moving& m : movement.moving()) count += m.parameter->numel();
+  for (const std::string& kind : movement.kinds()) {
+    kinds += (kinds.empty() ? "" : " and ") + kind;
+    if (const Moving* m = movement.find(kind, movement.owners().front()))
+      sizes += (sizes.empty() ? "" : " + ") + grouped(m->parameter->numel());
+  }
+  const std::size_t n = movement.owners().size();
+  if (n > 4) return fmt::format("{} of them are {}, in {} modules", grouped(count), kinds, n);
+  for (std::size_t i = 0; i < n; ++i)
+    owners += (i == 0 ? "" : i + 1 == n ? " and " : ", ") + last_part(movement.owners()[i]);
+  return fmt::format("{} of them are {}: {} in {}", grouped(count), kinds, sizes, owners);
+}
+
+std::string data_line(const Run& run) {
+  const OpenedData& data = run.data();
+  if (run.source().tokenizer() == nullptr)
+    return data.training_tokens > 0
+               ? fmt::format("one batch of {}", plural(data.training_tokens, "token", "tokens"))
+               : fmt::format("random tokens, {} different", grouped(run.model().vocab_size()));
+  return fmt::format("{} characters, {} different; {} to learn from, {} held back",
+                     grouped(data.training_tokens + data.validation_tokens),
+                     grouped(run.source().vocab_size()), grouped(data.training_tokens),
+                     grouped(data.validation_tokens));
+}
+
+std::string training_line(const Run& run) {
+  const Schedule& schedule = run.trainer().schedule();
+  const std::string type(run.trainer().optimizer().type());
+  const std::string name = type == "sgd" ? "SGD" : type == "adam" ? "Adam" : type == "adamw" ? "AdamW" : type;
+  const std::string rate =
+      schedule.type() == "constant"
+          ? fmt::format("lr {:g}", schedule.options().lr)
+          : fmt::format("lr {:g} falling to {:g}", schedule.options().lr, schedule.options().min_lr);
+  return fmt::format("{} steps of {} of {} {}, {}, {}, {}", grouped(run.steps()),
+                     plural(run.plan().rows * run.plan().micro_batches, "row", "rows"), run.plan().cols,
+                     run.source().tokenizer() != nullptr && run.source().tokenizer()->type() == "char"
+                         ? "characters"
+                         : "tokens",
+                     name, rate, plural(thread_count(), "thread", "threads"));
+}
+
+}  // namespace
+
+std::string describe(const Run& run, const std::string& title) {
+  const std::size_t width = std::max<std::size_t>(title.size(), 8);
+  std::string text = fmt::format("{:<{}}  {}\n", title, width, model_line(run));
+  if (const std::string line = inspected_line(run); !line.empty())
+    text += fmt::format("{:<{}}  {}\n", "", width, line);
+  text += fmt::format("{:<{}}  {}\n", "text", width, data_line(run));
+  text += fmt::format("{:<{}}  {}\n", "training", width, training_line(run));
+  for (const std::string& note : run.notes()) text += fmt::format("{:<{}}  {}\n", "note", width, note);
+  if (!run.frozen().empty())
+    text += fmt::format("{:<{}}  {} parameters are frozen\n", "note", width, run.frozen().size());
+  return text;
+}
+
+}  // namespace handgrad::train::cli

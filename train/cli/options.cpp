@@ -1,0 +1,47 @@
+// Options and lines that several verbs share.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "handgrad/core/parallel.h"
+#include "handgrad/train/cli/verbs.h"
+
+namespace handgrad::train::cli {
+
+void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
+  auto* file = verb.add_option("config", config, "the config, a JSON file")->option_text("CONFIG");
+  if (config_required) file->required();
+  verb.add_option("--set", sets, "override one key, such as train.steps=500; may come several times")
+      ->option_text("KEY=VALUE")
+      ->take_all()
+      ->expected(1);
+  verb.add_option("--threads", threads, "threads to work with (default: the cores that the process may use)")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1024));
+  verb.add_option("--dtype", dtype, "element type of the run: float32 or float64")
+      ->option_text("TYPE")
+      ->check(CLI::IsMember({"float32", "float64"}));
+}
+
+std::vector<std::string> ConfigOptions::all_sets() const {
+  std::vector<std::string> all = sets;
+  if (!dtype.empty()) all.push_back("train.dtype=" + dtype);
+  return all;
+}
+
+void ConfigOptions::apply_threads() const {
+  if (threads > 0) set_thread_count(threads);
+}
+
+std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands) {
+  std::size_t width = 0;
+  for (const auto& [command, why] : commands) width = std::max(width, command.size());
+  std::string text = "\n";
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    text += fmt::format("{}{:<{}}   {}\n", i == 0 ? "next   " : "       ", commands[i].first, width,
+                        commands[i].second);
+  return text;
+}
+
+}  // namespace handgrad::train::cli

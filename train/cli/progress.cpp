@@ -1,0 +1,233 @@
+#include "handgrad/train/cli/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "handgrad/core/error.h"
+#include "handgrad/train/cli/terminal.h"
+#include "handgrad/train/inspect.h"
+
+namespace handgrad::train::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLiveInterval = 100ms;    // a line that changes more often cannot be read
+constexpr std::size_t kMostColumns = 3;  // owners side by side; with more, only the farthest is shown
+
+/// 0, 1, 2, 5, 10, 20, 50, ...
+bool is_row_step(std::int64_t step) {
+  while (step >= 10 && step % 10 == 0) step /= 10;
+  return step == 0 || step == 1 || step == 2 || step == 5;
+}
+
+std::string loss_text(std::optional<double> loss) { return loss ? fmt::format("{:.3f}", *loss) : "-"; }
+
+std::string time_left(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
+                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+}  // namespace
+
+Pace Pace::parse(const std::string& text) {
+  Pace pace;
+  if (text.empty()) return pace;
+  if (text == "key") {
+    pace.by_key = true;
+    return pace;
+  }
+  std::size_t used = 0;
+  try {
+    pace.steps_per_second = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != text.size() || !(pace.steps_per_second > 0))
+    throw ValueError("train", fmt::format("--pace must be steps per second or 'key', got '{}'", text), {},
+                     "--pace 20 or --pace key");
+  return pace;
+}
+
+Progress::Progress(const Run& run, ProgressOptions options)
+    : options_(std::move(options)),
+      movement_(run),
+      on_terminal_(is_terminal(stderr) && is_terminal(stdout)) {}
+
+bool Progress::small() const {
+  return movement_.owners().size() <= kMostColumns && movement_.kinds().size() <= 2;
+}
+
+void Progress::table_heading() const {
+  std::string top = fmt::format("{:6}  {:^16}", "", "loss");
+  std::string below = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "held back");
+  for (const std::string& kind : movement_.kinds()) {
+    const std::string what = fmt::format("largest |{}|", distance_name(movement_, kind));
+    std::string columns;
+    if (small()) {
+      for (const std::string& owner : movement_.owners())
+        columns +=
+            fmt::format("{:<{}} ", last_part(owner), std::max<std::size_t>(last_part(owner).size(), 7));
+    } else {
+      columns = fmt::format("{:<38}", "farthest");
+    }
+    top += fmt::format("    {:<{}}", what, columns.size());
+    below += "    " + columns;
+  }
+  const auto trimmed = [](std::string line) { return line.erase(line.find_last_not_of(' ') + 1); };
+  fmt::print("\n{}\n{}\n", trimmed(top), trimmed(below));
+}
+
+void Progress::row(std::int64_t step, std::optional<double> loss,
+                   std::optional<double> validation_loss) const {
+  std::string line = fmt::format("{:>6}  {:>6} {:>10}", step, loss_text(loss), loss_text(validation_loss));
+  for (const std::string& kind : movement_.kinds()) {
+    line += "    ";
+    if (!small()) {
+      const Moving* m = movement_.farthest(kind);
+      const Farthest f = m->farthest();
+      line +=
+          fmt::format("{:<6} {:<31}", distance_text(f.distance), fmt::format("{} [{}]", m->owner, f.index));
+      continue;
+    }
+    for (const std::string& owner : movement_.owners()) {
+      const Moving* m = movement_.find(kind, owner);
+      const std::size_t width = std::max<std::size_t>(last_part(owner).size(), 7);
+      line += fmt::format("{:<{}} ", m == nullptr ? "-" : distance_text(m->farthest().distance), width);
+    }
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void Progress::started(const Run& run, std::optional<double> validation_loss) {
+  first_step_ = run.trainer().step_count();
+  first_loss_ = last_loss_ = validation_loss;
+  start_ = last_live_ = next_step_ = Clock::now();
+  if (options_.quiet) return;
+  fmt::print("{}", describe(run, options_.title));
+  table_heading();
+  row(first_step_, std::nullopt, validation_loss);
+  wait(first_step_);
+}
+
+void Progress::stepped(const Run& run, const StepReport& report, std::optional<double> validation_loss) {
+  if (validation_loss) last_loss_ = validation_loss;
+  if (options_.quiet) return;
+  if (report.step == 1) explain_first_step(run, report);
+  if (is_row_step(report.step) || report.step == run.last_step() || options_.pace.by_key) {
+    clear_line();
+    row(report.step, report.loss, validation_loss);
+  }
+  const bool last = report.step == run.last_step();
+  if (!last) {
+    live(run, report);
+    wait(report.step);
+  } else {
+    clear_line();
+    if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
+  }
+}
+
+/// Adam's first step surprises everybody: all features move alike, whatever their gradients. Said only when it is so.
+void Progress::explain_first_step(const Run& run, const StepReport& report) {
+  const std::string type(run.trainer().optimizer().type());
+  if (type != "adam" && type != "adamw") return;
+  std::size_t alike = 0, all = 0;
+  for (const Moving& m : movement_.moving()) {
+    for (std::size_t i = 0; i < m.start.size(); ++i, ++all)
+      if (std::abs(std::abs(m.parameter->array().value(static_cast<std::int64_t>(i)) - m.start[i]) /
+                       report.lr -
+                   1) < 0.01)
+        ++alike;
+  }
+  if (all == 0 || alike < all) return;
+  first_step_note_ = fmt::format(
+      "  At step 1 every feature moved by {:.4f}, the learning rate: {}'s first step has that\n"
+      "  size whatever the gradient. With SGD it would be lr * gradient (configs/toy_sgd.json).\n",
+      report.lr, type == "adam" ? "Adam" : "AdamW");
+}
+
+void Progress::live(const Run& run, const StepReport& report) {
+  const auto now = Clock::now();
+  if (!on_terminal_ || now - last_live_ < kLiveInterval) return;
+  last_live_ = now;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double rate = static_cast<double>(report.step - first_step_) / seconds;
+  const std::string speed =
+      options_.pace.steps_per_second > 0
+          ? fmt::format("{:.0f} steps/s (paced)", rate)
+          : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run.plan().rows * run.plan().cols *
+                                                                      run.plan().micro_batches));
+  std::string line =
+      fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}  {}  {} left", report.step, run.last_step(), report.loss,
+                  report.lr, speed, time_left(static_cast<double>(run.last_step() - report.step) / rate));
+  if (const Moving* m = movement_.farthest()) {
+    const Farthest f = m->farthest();
+    line += fmt::format("   {}[{}] {:.3f}", m->name, f.index, f.value);
+  }
+  const std::size_t columns = terminal_columns();
+  if (line.size() >= columns) line.resize(columns - 1);
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+  line_shown_ = true;
+}
+
+void Progress::clear_line() {
+  if (!line_shown_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  line_shown_ = false;
+}
+
+void Progress::wait(std::int64_t step) {
+  if (options_.pace.by_key && !wait_for_enter()) options_.pace.by_key = false;
+  if (options_.pace.steps_per_second <= 0) return;
+  if (step == first_step_) next_step_ = Clock::now();
+  next_step_ += std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(1 / options_.pace.steps_per_second));
+  std::this_thread::sleep_until(next_step_);
+}
+
+void Progress::finished(const Run& run) const {
+  if (options_.quiet) return;
+  std::size_t width = 0;
+  for (const std::string& owner : movement_.owners()) width = std::max(width, owner.size());
+  if (!movement_.empty()) {
+    std::string kinds, starts, top = fmt::format("{:<{}}", "", width), below = top;
+    for (const std::string& kind : movement_.kinds()) {
+      kinds += (kinds.empty() ? "" : &kind == &movement_.kinds().back() ? " and " : ", ") + kind;
+      top += fmt::format("  {:^35}", kind);
+      below += fmt::format("  {:>6} {:>6} {:>6}   {:>12}", "mean", "min", "max", "farthest");
+    }
+    fmt::print("\n{} after {} steps\n\n{}\n{}\n", kinds, run.trainer().step_count(),
+               top.erase(top.find_last_not_of(' ') + 1), below);
+  }
+  for (const std::string& owner : movement_.owners()) {
+    std::string line = fmt::format("{:<{}}", owner, width);
+    for (const std::string& kind : movement_.kinds()) {
+      const Moving* m = movement_.find(kind, owner);
+      if (m == nullptr) {
+        line += fmt::format("  {:35}", "");
+        continue;
+      }
+      const Statistics s = statistics(m->parameter->values(), m->start);
+      line += fmt::format("  {:>6.3f} {:>6.3f} {:>6.3f}   {:>5} {:>6.3f}", s.mean, s.min, s.max,
+                          fmt::format("[{}]", s.farthest),
+                          m->parameter->array().value(static_cast<std::int64_t>(s.farthest)));
+    }
+    fmt::print("{}\n", line);
+  }
+  if (first_loss_ && last_loss_) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    fmt::print("\nloss on the text held back: {:.3f} -> {:.3f}, in {:.1f} s\n", *first_loss_, *last_loss_,
+               seconds);
+  }
+}
+
+}  // namespace handgrad::train::cli

@@ -1,0 +1,44 @@
+// The verbs of the program. Each adds its options to the command line and says what to run when it was chosen.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace handgrad::train::cli {
+
+/// What a verb does; its result is the exit status.
+using Action = std::function<int()>;
+
+/// The verb that the command line chose leaves its action here.
+struct Chosen {
+  Action action;
+};
+
+void add_train(CLI::App& app, Chosen& chosen);
+void add_inspect(CLI::App& app, Chosen& chosen);
+void add_generate(CLI::App& app, Chosen& chosen);
+void add_bench(CLI::App& app, Chosen& chosen);
+
+/// Options that every verb with a config has.
+struct ConfigOptions {
+  std::string config;
+  std::vector<std::string> sets;
+  int threads = 0;
+  std::string dtype;
+
+  void add_to(CLI::App& verb, bool config_required);
+  /// `sets`, with those that other options stand for.
+  std::vector<std::string> all_sets() const;
+  /// Puts --threads into force.
+  void apply_threads() const;
+};
+
+/// Closes a command: at most two lines, each a command that can be typed as it stands.
+std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands);
+
+}  // namespace handgrad::train::cli

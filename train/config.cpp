@@ -1,0 +1,126 @@
+#include "handgrad/train/config.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "handgrad/data/text_file.h"
+#include "handgrad/nn/json_text.h"
+
+namespace handgrad::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A value on the command line: JSON where it is JSON, else a text, so that paths and names need no quotes.
+Json parse_value(const std::string& text) {
+  const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+void apply(Json& root, const std::string& set, nn::Source& source) {
+  const std::string origin = "--set " + set;
+  const std::size_t equals = set.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw nn::ConfigError(origin, "", "must be KEY=VALUE, such as train.steps=500");
+  std::string pointer = "/" + set.substr(0, equals);
+  for (char& c : pointer)
+    if (c == '.') c = '/';
+  Json value = parse_value(set.substr(equals + 1));
+  // A path that is typed is meant from where it is typed, not from the config's folder.
+  if (pointer.ends_with("/path") && value.is_string())
+    value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
+  Json* at = &root;
+  for (std::size_t begin = 1; begin < pointer.size();) {
+    const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
+    if (!at->is_object() && !at->is_null())
+      throw nn::ConfigError(origin, pointer.substr(0, begin - 1), "is no object, it has no keys of its own");
+    at = &(*at)[pointer.substr(begin, end - begin)];
+    begin = end + 1;
+  }
+  *at = std::move(value);
+  source.overrides[pointer] = origin;
+}
+
+}  // namespace
+
+ConfigDocument::ConfigDocument(Json root, nn::Source source, std::filesystem::path folder)
+    : root_(std::make_shared<const nlohmann::json>(std::move(root))),
+      source_(std::move(source)),
+      folder_(std::move(folder)) {}
+
+ConfigDocument::~ConfigDocument() = default;
+
+ConfigDocument ConfigDocument::load(const std::filesystem::path& file, const std::vector<std::string>& sets) {
+  nn::Source source{file.string(), {}};
+  Json root = nn::parse_json(data::read_text_file(file).text, source.file);
+  if (!root.is_object()) throw nn::ConfigError(source.file, "", "a config must be a JSON object, { ... }");
+  for (const std::string& set : sets) apply(root, set, source);
+  return {std::move(root), std::move(source), file.parent_path()};
+}
+
+ConfigDocument ConfigDocument::from_json(const Json& root, const std::filesystem::path& folder) {
+  return {root, nn::Source{(folder / "config.json").string(), {}}, folder};
+}
+
+nn::Fields ConfigDocument::fields(nn::Purpose purpose) const { return nn::Fields(*root_, source_, purpose); }
+
+TrainSettings read_train(nn::Fields& fields) {
+  TrainSettings s;
+  const auto steps =
+      fields.optional_integer("steps", {.doc = "how many updates the run makes", .at_least = 1});
+  const auto epochs = fields.optional_integer(
+      "epochs", {.doc = "in place of steps: how many times the run reads the training data", .at_least = 1});
+  if (steps && epochs) fields.refuse("epochs", "stands in place of steps; give one of them");
+  if (!steps && !epochs && !fields.describing_only())
+    fields.refuse("steps", "is missing: how long shall the run be?");
+  s.steps = steps.value_or(0);
+  s.epochs = epochs.value_or(0);
+  s.stop_after = fields.integer("stop_after",
+                                {.doc = "stops after this step without changing the schedule; 0: at the end",
+                                 .fallback = 0,
+                                 .at_least = 0});
+  s.batch_size = fields.integer("batch_size", {.doc = "rows of a batch", .fallback = 16, .at_least = 1});
+  s.accumulate =
+      fields.integer("accumulate", {.doc = "batches whose gradients make one update, their mean over tokens",
+                                    .fallback = 1,
+                                    .at_least = 1});
+  s.grad_clip = fields.number(
+      "grad_clip",
+      {.doc = "largest norm of all gradients together; 0: no clipping", .fallback = 0, .at_least = 0});
+  s.freeze = fields.texts("freeze", {.doc = "names or patterns of parameters that stay as they are",
+                                     .fallback = std::vector<std::string>{}});
+  s.eval_every = fields.integer("eval_every",
+                                {.doc = "steps between two evaluations on the data held back; 0: only at the "
+                                        "beginning and at the end",
+                                 .fallback = 0,
+                                 .at_least = 0});
+  s.eval_batches = fields.integer(
+      "eval_batches", {.doc = "batches of an evaluation on the way; 0: all. The last evaluation takes all",
+                       .fallback = 0,
+                       .at_least = 0});
+  s.checkpoint_every = fields.integer(
+      "checkpoint_every",
+      {.doc = "steps between two checkpoints; 0: only at the end", .fallback = 0, .at_least = 0});
+  s.dtype = fields.text("dtype", {.doc = "element type of weights and arithmetic",
+                                  .fallback = "float32",
+                                  .choices = {"float32", "float64"},
+                                  .what = "element type"}) == "float64"
+                ? DType::float64
+                : DType::float32;
+  s.allow_unused = fields.boolean(
+      "allow_unused", {.doc = "whether trainable parameters may be without any gradient", .fallback = false});
+  return s;
+}
+
+InspectSettings read_inspect(nn::Fields& fields) {
+  InspectSettings s;
+  s.parameters =
+      fields.texts("parameters", {.doc = "names or patterns of parameters to record after each step",
+                                  .fallback = std::vector<std::string>{"*.scale", "*.shift"}});
+  s.every = fields.integer("every", {.doc = "records every so many steps", .fallback = 1, .at_least = 1});
+  return s;
+}
+
+}  // namespace handgrad::train

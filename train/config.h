@@ -1,0 +1,63 @@
+// The config of a run: one JSON file, with single keys overridden on the command line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "handgrad/core/dtype.h"
+#include "handgrad/nn/fields.h"
+
+namespace handgrad::train {
+
+/// The text of a config, before anything in it has been looked at.
+class ConfigDocument {
+ public:
+  /// Reads a file and applies `sets`, each "train.steps=500". A value is JSON, or else a text. ConfigError for a file that
+  /// is not JSON and a set that is not KEY=VALUE; Error for one that cannot be read.
+  static ConfigDocument load(const std::filesystem::path& file, const std::vector<std::string>& sets = {});
+  /// The config that a run folder holds, with its paths as they were.
+  static ConfigDocument from_json(const nlohmann::ordered_json& root, const std::filesystem::path& folder);
+
+  ConfigDocument(const ConfigDocument&) = default;
+  ~ConfigDocument();
+
+  nn::Fields fields(nn::Purpose purpose) const;
+  /// The folder that relative paths in the config start from.
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::string& name() const { return source_.file; }
+
+ private:
+  ConfigDocument(nlohmann::ordered_json root, nn::Source source, std::filesystem::path folder);
+
+  std::shared_ptr<const nlohmann::json> root_;
+  nn::Source source_;
+  std::filesystem::path folder_;
+};
+
+/// The section "train".
+struct TrainSettings {
+  std::int64_t steps = 0;   ///< 0: counted in epochs
+  std::int64_t epochs = 0;  ///< 0: counted in steps
+  std::int64_t stop_after = 0;
+  std::int64_t batch_size = 0, accumulate = 0;
+  double grad_clip = 0;
+  std::vector<std::string> freeze;
+  std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
+  DType dtype = DType::float32;
+  bool allow_unused = false;
+};
+TrainSettings read_train(nn::Fields& fields);
+
+/// The section "inspect".
+struct InspectSettings {
+  std::vector<std::string> parameters;
+  std::int64_t every = 1;
+};
+InspectSettings read_inspect(nn::Fields& fields);
+
+}  // namespace handgrad::train

@@ -1,0 +1,98 @@
+#include "handgrad/train/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/models/registry.h"
+#include "handgrad/nn/pattern.h"
+#include "handgrad/train/registry.h"
+
+namespace handgrad::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Parameters named_parameters(const models::Model* model) {
+  return model == nullptr ? Parameters{} : model->named_parameters();
+}
+
+/// The run folder's config is read from there: paths in it must not depend on where the first one stood.
+void make_paths_absolute(Json& node, const std::filesystem::path& folder) {
+  if (!node.is_object()) return;
+  for (auto& [key, value] : node.items()) {
+    if (key == "path" && value.is_string())
+      value = std::filesystem::absolute(folder / value.get<std::string>()).lexically_normal().string();
+    make_paths_absolute(value, folder);
+  }
+}
+
+std::vector<std::string> matching(const std::vector<std::string>& patterns, const models::Model& model) {
+  std::vector<std::string> names;
+  for (const auto& parameter : model.named_parameters()) {
+    const auto meant = [&](const std::string& pattern) { return nn::matches(pattern, parameter.name); };
+    if (std::any_of(patterns.begin(), patterns.end(), meant)) names.push_back(parameter.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Run::~Run() = default;
+
+Run::Run(const ConfigDocument& config, const std::atomic<bool>* stop) {
+  read(config, nn::Purpose::check);
+  read(config, nn::Purpose::build);
+  build_trainer(stop);
+}
+
+std::int64_t Run::last_step() const {
+  return settings_.stop_after > 0 ? std::min(settings_.stop_after, steps_) : steps_;
+}
+
+void Run::read(const ConfigDocument& config, nn::Purpose purpose) {
+  nn::Fields root = config.fields(purpose);
+  const bool build = root.building();
+  root.optional_text("$schema", {.doc = "for editors: where the JSON Schema of configs is"});
+  seed_ = static_cast<std::uint64_t>(
+      root.integer("seed", {.doc = "of first weights, data and dropout: equal seeds give equal runs",
+                            .fallback = 2266,
+                            .at_least = 0}));
+  nn::Fields model = root.object("model", "what is trained");
+  nn::Fields data = root.object("data", "what it learns from");
+  source_ = data_sources().make(data, DataContext{config.folder(), build});
+  const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
+  model_ = models::registry().make(model, context);
+  nn::Fields train = root.object("train", "how long and how");
+  settings_ = read_train(train);
+  nn::Fields optimizer = root.object("optimizer", "how gradients move parameters");
+  nn::Fields schedule = root.object("schedule", "how the learning rate changes");
+  nn::Fields inspect = root.object("inspect", "what is recorded after each step");
+  inspect_ = read_inspect(inspect);
+  if (build) {
+    model_->to(settings_.dtype);
+    if (!settings_.freeze.empty()) frozen_ = model_->freeze(settings_.freeze);
+    plan_.rows = settings_.batch_size;
+    plan_.cols = source_->row_length() > 0 ? source_->row_length() : model_->context_length();
+    plan_.micro_batches = settings_.accumulate;
+    data_ = source_->open(plan_, seed_, model_->vocab_size());
+    steps_ = settings_.steps > 0 ? settings_.steps : data_.training->steps_for_epochs(settings_.epochs);
+    inspected_ = matching(inspect_.parameters, *model_);
+    notes_ = source_->notes();
+  }
+  optimizer_ = optimizers().make(optimizer, named_parameters(model_.get()));
+  schedule_ = schedules().make(schedule, ScheduleContext{optimizer_ ? optimizer_->lr() : 0, steps_});
+  root.finish();
+  if (!build) return;
+  effective_ = std::make_unique<Json>(root.effective());
+  make_paths_absolute(*effective_, config.folder());
+}
+
+void Run::build_trainer(const std::atomic<bool>* stop) {
+  trainer_ = std::make_unique<Trainer>(
+      *model_, *data_.training, *optimizer_, *schedule_,
+      TrainerOptions{seed_, settings_.grad_clip, settings_.allow_unused, stop}, data_.validation.get());
+}
+
+}  // namespace handgrad::train

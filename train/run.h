@@ -1,0 +1,74 @@
+// Run: everything that a config describes, built and connected.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "handgrad/models/model.h"
+#include "handgrad/train/config.h"
+#include "handgrad/train/data_source.h"
+#include "handgrad/train/optimizer.h"
+#include "handgrad/train/schedule.h"
+#include "handgrad/train/trainer.h"
+
+namespace handgrad::train {
+
+/// The parts of a run in the order in which they depend on each other.
+class Run {
+ public:
+  /// Checks the whole config first, so that a mistake anywhere costs no time and no memory (nn::ConfigError); then reads
+  /// the data and builds the model with its first weights. `stop`: see TrainerOptions.
+  explicit Run(const ConfigDocument& config, const std::atomic<bool>* stop = nullptr);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  std::uint64_t seed() const { return seed_; }
+  /// Updates of the whole run, as the schedule sees it.
+  std::int64_t steps() const { return steps_; }
+  /// The step after which this call to the program stops: steps(), or train.stop_after.
+  std::int64_t last_step() const;
+  const TrainSettings& settings() const { return settings_; }
+  const InspectSettings& inspect() const { return inspect_; }
+  /// Names of the parameters that the inspect section asks for.
+  const std::vector<std::string>& inspected() const { return inspected_; }
+  const std::vector<std::string>& frozen() const { return frozen_; }
+
+  const DataSource& source() const { return *source_; }
+  const OpenedData& data() const { return data_; }
+  const data::BatchPlan& plan() const { return plan_; }
+  models::Model& model() const { return *model_; }
+  Trainer& trainer() const { return *trainer_; }
+
+  /// The config with every default filled in, and paths as they are from anywhere.
+  const nlohmann::ordered_json& effective() const { return *effective_; }
+  /// Things to tell the user once.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void read(const ConfigDocument& config, nn::Purpose purpose);
+  void build_trainer(const std::atomic<bool>* stop);
+
+  std::uint64_t seed_ = 0;
+  std::int64_t steps_ = 0;
+  TrainSettings settings_;
+  InspectSettings inspect_;
+  data::BatchPlan plan_;
+  std::unique_ptr<DataSource> source_;
+  std::unique_ptr<models::Model> model_;
+  OpenedData data_;
+  std::vector<std::string> frozen_, inspected_, notes_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<nlohmann::ordered_json> effective_;
+};
+
+/// Reads every section once while only noting the keys: for the schema and the reference page.
+void describe_config(nn::Fields& fields);
+
+}  // namespace handgrad::train

@@ -1,0 +1,69 @@
+#include "handgrad/train/session.h"
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/train/checkpoint.h"
+
+namespace handgrad::train {
+
+Session::Session(Run& run, RunFolder folder, SessionListener& listener)
+    : run_(run),
+      folder_(std::move(folder)),
+      listener_(listener),
+      metrics_(folder_, run.trainer().step_count()) {
+  if (run.inspected().empty()) return;
+  recorder_ =
+      std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(), run.inspect().every);
+  run.trainer().add_observer(*recorder_);
+}
+
+Session::~Session() = default;
+
+Ending Session::train() {
+  Trainer& trainer = run_.trainer();
+  const std::int64_t last = run_.last_step();
+  listener_.started(run_, evaluate(trainer.step_count()));
+  try {
+    while (trainer.step_count() < last && !trainer.stop_requested()) {
+      const StepReport report = trainer.step();
+      std::optional<double> validation_loss;
+      if (evaluation_due(report.step)) validation_loss = evaluate(report.step);
+      metrics_.add(report, validation_loss);
+      listener_.stepped(run_, report, validation_loss);
+      const std::int64_t every = run_.settings().checkpoint_every;
+      if (every > 0 && report.step % every == 0) save();
+    }
+  } catch (const NonFiniteError& error) {
+    metrics_.add_non_finite(error.step(), trainer.next_lr());
+    save();
+    throw;
+  }
+  save();
+  return trainer.step_count() < last ? Ending::stopped : Ending::finished;
+}
+
+bool Session::evaluation_due(std::int64_t step) const {
+  const std::int64_t every = run_.settings().eval_every;
+  return step == run_.last_step() || (every > 0 && step % every == 0);
+}
+
+/// The first and the last are over all that is held back; those on the way may be over a part.
+std::optional<double> Session::evaluate(std::int64_t step) {
+  Trainer& trainer = run_.trainer();
+  if (!trainer.has_validation()) return std::nullopt;
+  const bool whole = step == 0 || step == run_.last_step();
+  const double loss = trainer.validation_loss(whole ? 0 : run_.settings().eval_batches);
+  trainer.keep_best(loss);
+  return loss;
+}
+
+void Session::save() {
+  metrics_.flush();
+  if (recorder_) recorder_->flush();
+  const std::int64_t step = run_.trainer().step_count();
+  if (step == 0 || step == saved_step_) return;
+  listener_.saved(save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.effective()));
+  saved_step_ = step;
+}
+
+}  // namespace handgrad::train

@@ -1,0 +1,56 @@
+// Session: a run on its way, with its folder: steps, evaluations, metrics, recordings, checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "handgrad/train/recording.h"
+#include "handgrad/train/run.h"
+#include "handgrad/train/run_folder.h"
+
+namespace handgrad::train {
+
+/// Sees how a session goes on: what a terminal shows. The library itself prints nothing.
+class SessionListener {
+ public:
+  virtual ~SessionListener() = default;
+  /// Before the first step, with the loss on the data held back, if there is any.
+  virtual void started(const Run& /*run*/, std::optional<double> /*validation_loss*/) {}
+  /// After each update; the loss on the data held back when it was measured.
+  virtual void stepped(const Run& /*run*/, const StepReport& /*report*/,
+                       std::optional<double> /*validation_loss*/) {}
+  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}
+};
+
+/// How a session ended.
+enum class Ending { finished, stopped };
+
+class Session {
+ public:
+  /// `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that the folder
+  /// holds beyond that are made again, and stand there once.
+  Session(Run& run, RunFolder folder, SessionListener& listener);
+  ~Session();
+
+  /// Trains until the last step or until a stop is requested; then saves. Throws what the trainer throws: when a loss is
+  /// not finite, the weights before that step are saved first.
+  Ending train();
+
+  const RunFolder& folder() const { return folder_; }
+
+ private:
+  bool evaluation_due(std::int64_t step) const;
+  std::optional<double> evaluate(std::int64_t step);
+  void save();
+
+  Run& run_;
+  RunFolder folder_;
+  SessionListener& listener_;
+  MetricsWriter metrics_;
+  std::unique_ptr<Recorder> recorder_;
+  std::int64_t saved_step_ = -1;
+};
+
+}  // namespace handgrad::train
