@@ -37,7 +37,11 @@ struct Native128 {
       if (m[i] != 0) p[i] = x[i];
     }
   }
-  HANDGRAD_INLINE static Type set(T x) { return Type{} + x; }
+  HANDGRAD_INLINE static Type set(T x) {
+    Type r;
+    for (int64_t i = 0; i < kLanes; ++i) r[i] = x;
+    return r;
+  }
 
   HANDGRAD_INLINE static Mask less(Type a, Type b) { return reinterpret_cast<Int>(a < b); }
   HANDGRAD_INLINE static Mask less_equal(Type a, Type b) { return reinterpret_cast<Int>(a <= b); }
