@@ -4,16 +4,16 @@
 
 namespace handgrad::train {
 
-bool NameReport::expect(const std::string& name, const Array& array, const Shape& shape, DType dtype) {
-  if (array.shape() != shape) {
-    wrong_shape_.push_back(fmt::format("{}: file {}, model {}", name, array.shape().text(), shape.text()));
-    return false;
+bool NameReport::expect(const std::string& name, const Shape& got, const Shape& wanted,
+                        std::string_view got_type, std::string_view wanted_type) {
+  if (got != wanted) {
+    wrong_shape_.push_back(fmt::format("{}: file {}, model {}", name, got.text(), wanted.text()));
+  } else if (got_type != wanted_type) {
+    wrong_type_.push_back(fmt::format("{}: file {}, model {}", name, got_type, wanted_type));
+  } else {
+    return true;
   }
-  if (array.dtype() != dtype) {
-    wrong_type_.push_back(fmt::format("{}: file {}, model {}", name, name_of(array.dtype()), name_of(dtype)));
-    return false;
-  }
-  return true;
+  return false;
 }
 
 void NameReport::throw_if_any() const {

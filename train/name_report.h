@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "handgrad/core/array.h"
 #include "handgrad/core/error.h"
+#include "handgrad/core/shape.h"
 
 namespace handgrad::train {
 
@@ -33,8 +33,9 @@ class NameReport {
 
   void missing(std::string name) { missing_.push_back(std::move(name)); }
   void unexpected(std::string name) { unexpected_.push_back(std::move(name)); }
-  /// Notes `array` if it has another shape or type; whether it fits.
-  bool expect(const std::string& name, const Array& array, const Shape& shape, DType dtype);
+  /// Notes a shape, or else a type, that is not as the model wants it; whether all is well.
+  bool expect(const std::string& name, const Shape& got, const Shape& wanted, std::string_view got_type,
+              std::string_view wanted_type);
   /// NameMismatchError if anything was noted.
   void throw_if_any() const;
 

@@ -124,19 +124,22 @@ void Optimizer::load_state(const std::vector<nn::NamedArray>& given, const std::
 
   NameReport report(source);
   std::vector<State> loaded(states_.size());
+  const auto fits = [&](const std::string& name, const Array& array, const Shape& shape, DType dtype) {
+    return report.expect(name, array.shape(), shape, name_of(array.dtype()), name_of(dtype));
+  };
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const nn::NamedParameter& named = parameters_[i];
     const Array* count = take(named.name + ".step");
-    if (count == nullptr) continue;  // never updated; its arrays, if there are any, will be left over
-    report.expect(named.name + ".step", *count, {1}, DType::int32);
-    if (count->dtype() == DType::int32 && count->numel() == 1)
+    if (count == nullptr) continue;  // never updated; its arrays, if there are any, are left over
+    if (fits(named.name + ".step", *count, {1}, DType::int32)) {
       loaded[i].updates = *count->data<std::int32_t>();
+    }
     for (std::size_t k = 0; k < state_names_.size(); ++k) {
       const std::string name = named.name + "." + state_names_[k];
       const Array* array = take(name);
       if (array == nullptr) {
         report.missing(name);
-      } else if (report.expect(name, *array, named.parameter->shape(), named.parameter->dtype())) {
+      } else if (fits(name, *array, named.parameter->shape(), named.parameter->dtype())) {
         loaded[i].arrays[k] = array->copy();
       }
     }

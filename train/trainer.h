@@ -4,16 +4,15 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "handgrad/core/error.h"
 #include "handgrad/data/dataset.h"
 #include "handgrad/data/evaluation.h"
 #include "handgrad/models/model.h"
 #include "handgrad/train/clip.h"
 #include "handgrad/train/optimizer.h"
 #include "handgrad/train/schedule.h"
+#include "handgrad/train/training_errors.h"
 
 namespace handgrad::train {
 
@@ -21,10 +20,10 @@ class Trainer;
 
 /// What a step computed.
 struct StepReport {
-  std::int64_t step = 0;  ///< number of this update, from 1
-  double loss = 0;        ///< mean over the tokens of all micro-batches, with the weights before the update
-  double lr = 0;
-  double grad_norm = 0;     ///< before clipping
+  std::int64_t step = 0;    ///< number of this update, from 1
+  double loss = 0;          ///< mean over the tokens of all micro-batches, with the weights before the update
+  double lr = 0;            ///< learning rate of this update
+  double grad_norm = 0;     ///< global norm, before clipping
   double clip_factor = 1;   ///< what the gradients were multiplied with in the update
   std::int64_t tokens = 0;  ///< targets that count, those that are ignored left out; 0: nothing to learn from
 };
@@ -41,51 +40,10 @@ class TrainerObserver {
   virtual void after_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
 };
 
-/// A loss or a gradient norm that is NaN or infinite. The weights are those before the step.
-class NonFiniteError : public Error {
- public:
-  NonFiniteError(std::string what_is, double value, std::int64_t step, std::string tensor, std::string module,
-                 std::string detail);
-
-  const std::string& what_is() const { return what_is_; }  ///< "loss" or "gradient norm"
-  double value() const { return value_; }
-  std::int64_t step() const { return step_; }  ///< the update that was not made, from 1
-  /// The first tensor that is not finite: a parameter's name, or the operation whose output or gradient it
-  /// is.
-  const std::string& tensor() const { return tensor_; }
-  const std::string& module() const {
-    return module_;
-  }  ///< module path of that tensor; empty outside of modules
-
- private:
-  std::string what_is_, tensor_, module_;
-  double value_;
-  std::int64_t step_;
-};
-
-/// Trainable parameters that the loss does not depend on, found after the first backward pass and before the
-/// first update. `what()` reads
-///
-///     train: trf_blocks.0.norm1.gain is trainable but got no gradient in step 1
-///       gain [32]  of my_norm; the loss does not depend on it
-///       also       trf_blocks.0.norm2.gain, final_norm.gain
-///       try        use it in forward(), or allow it: --set train.allow_unused=true
-///       Nothing was updated and nothing was saved.
-class UnusedParameterError : public Error {
- public:
-  UnusedParameterError(std::string text, std::vector<std::string> names);
-  const char* what() const noexcept override { return text_.c_str(); }
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::string text_;
-  std::vector<std::string> names_;
-};
-
 struct TrainerOptions {
-  std::uint64_t seed = 0;     // of dropout; data and initial weights have their own sources
-  double grad_clip = 0;       // largest global norm of the gradients; 0: off
-  bool allow_unused = false;  // whether trainable parameters may get no gradient
+  std::uint64_t seed = 0;     ///< of dropout; data and initial weights have their own sources
+  double grad_clip = 0;       ///< largest global norm of the gradients; 0: off
+  bool allow_unused = false;  ///< whether trainable parameters may get no gradient
   /// Set by somebody else, a signal handler for instance: `run` then stops after the step it is in.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -95,14 +53,15 @@ struct TrainerOptions {
 ///     Trainer trainer(model, dataset, optimizer, schedule, {.seed = 2266, .grad_clip = 1});
 ///     while (trainer.step_count() < 300) std::cout << trainer.step().loss << '\n';
 ///
-/// A step is: for each micro-batch of the dataset's plan forward, loss and backward, gradients adding up to
-/// those of the mean over all tokens of the step; then the norm, the checks, the update. It depends on the
-/// weights, the optimiser's state, the options and the number of the step, and on nothing else: that is why a
-/// resumed run continues with the same bits.
+/// A step is: for each micro-batch of the dataset's plan forward, loss and backward, gradients adding up to those of
+/// the mean over all tokens of the step; then the norm, the checks, the update. It depends on the weights, the
+/// optimiser's state, the options and the number of the step, and on nothing else: that is why a resumed run
+/// continues with the same bits. In steady state it asks the system for no memory.
 class Trainer {
  public:
+  /// ValueError when grad_clip is negative or not finite.
   Trainer(models::Model& model, data::Dataset& training, Optimizer& optimizer, const Schedule& schedule,
-          TrainerOptions options, const data::EvaluationWindows* validation = nullptr);
+          const TrainerOptions& options, const data::EvaluationWindows* validation = nullptr);
 
   /// One update. NonFiniteError and UnusedParameterError, both before anything was updated.
   StepReport step();
@@ -111,11 +70,11 @@ class Trainer {
   bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
   /// Observers are called in the order in which they were added.
-  void add_observer(TrainerObserver& observer);
+  void add_observer(TrainerObserver& observer) { observers_.push_back(&observer); }
 
-  /// Mean loss over the tokens of the validation windows, or of their first `max_batches` batches (0: all),
-  /// without dropout and without history; the mean is made in double. Training goes on as if it had not been
-  /// called. ValueError without validation data.
+  /// Mean loss over the tokens of the validation windows, or of their first `max_batches` batches (0: all), without
+  /// dropout and without history; the mean is made in double. Training goes on as if it had not been called.
+  /// ValueError without validation data.
   double validation_loss(std::int64_t max_batches = 0);
   bool has_validation() const { return validation_ != nullptr; }
 
@@ -141,6 +100,14 @@ class Trainer {
   const Parameters& parameters() const { return parameters_; }
 
  private:
+  void begin();
+  std::int64_t read_batches();
+  double forward_and_backward(std::int64_t tokens);
+  Tensor loss_of(std::size_t micro_batch, std::int64_t tokens);
+  void check_unused() const;
+  void check_norm(const GradientNorm& norm, std::int64_t tokens);
+  NonFinite find_again(std::int64_t tokens);
+
   models::Model& model_;
   data::Dataset& training_;
   Optimizer& optimizer_;
@@ -149,13 +116,12 @@ class Trainer {
   const data::EvaluationWindows* validation_;
   Parameters parameters_;
   std::vector<TrainerObserver*> observers_;
-  std::vector<data::Batch> batches_;  // of the step: all micro-batches
+  std::vector<data::Batch> batches_;  // of the step: all its micro-batches
   data::Batch validation_batch_;
   GlobalNorm global_norm_;
   std::int64_t step_ = 0;
   std::optional<double> best_loss_;
-  bool begun_ = false;    // observers were told
-  bool checked_ = false;  // every trainable parameter gets a gradient
+  bool begun_ = false;
 };
 
 }  // namespace handgrad::train

@@ -1,0 +1,180 @@
+#include "handgrad/train/checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "handgrad/data/text_file.h"
+#include "handgrad/nn/durable_file.h"
+#include "handgrad/nn/safetensors.h"
+#include "handgrad/train/version.h"
+#include "handgrad/train/weights.h"
+
+namespace handgrad::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kStateFile = "state.json";
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kUnfinished = ".unfinished";
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& message, const std::string& advice = "") {
+  throw Error('"' + path.string() + '"', message, {}, advice);
+}
+
+/// The step of a folder with the name of a checkpoint; none for any other name.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 6 || name.size() > kPrefix.size() + 18)
+    return {};
+  std::int64_t step = 0;
+  for (const char c : name.substr(kPrefix.size())) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) return {};
+    step = 10 * step + (c - '0');
+  }
+  return step;
+}
+
+void remove_unfinished(const fs::path& checkpoints) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints)) {
+    if (entry.path().filename().string().ends_with(kUnfinished)) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+Json state_of(const Trainer& trainer, const Json& config) {
+  const std::int64_t step = trainer.step_count();
+  Json state;
+  state["format_version"] = kFormatVersion;
+  state["library_version"] = kVersion;
+  state["step"] = step;
+  state["random"] = {{"seed", trainer.options().seed}, {"step", step}};
+  state["data"] = {{"step", step}, {"micro_batch", 0}};
+  state["optimizer"] = trainer.optimizer().type();
+  state["best_loss"] = trainer.best_loss() ? Json(*trainer.best_loss()) : Json(nullptr);
+  state["config"] = config;
+  return state;
+}
+
+void write_files(const fs::path& folder, const Trainer& trainer, const Json& config) {
+  nn::write_safetensors(folder / kModelFile, weights_of(trainer.parameters()), {{"format", "pt"}});
+  nn::write_safetensors(folder / kOptimizerFile, trainer.optimizer().state());
+  nn::DurableFile state(folder / kStateFile);
+  state.write(state_of(trainer, config).dump(2) + "\n");
+  state.finish();
+  nn::sync_folder(folder);
+}
+
+/// Puts the finished folder in its place, at one stroke. What stood there, if anything, then stands under the other
+/// name and is removed.
+void put_in_place(const fs::path& unfinished, const fs::path& place) {
+  if (!fs::exists(place)) {
+    fs::rename(unfinished, place);
+    return;
+  }
+  if (renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0) {
+    // Not every file system can exchange two names.
+    if (errno != EINVAL && errno != ENOSYS) nn::refuse_file(place, "cannot be replaced", errno);
+    fs::remove_all(place);
+    fs::rename(unfinished, place);
+    return;
+  }
+  std::error_code ignored;
+  fs::remove_all(unfinished, ignored);
+}
+
+}  // namespace
+
+std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:06}", kPrefix, step); }
+
+fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const Json& config) {
+  const fs::path place = checkpoints / checkpoint_name(trainer.step_count());
+  fs::path unfinished = place;
+  unfinished += kUnfinished;
+  try {
+    fs::create_directories(checkpoints);
+    remove_unfinished(checkpoints);
+    fs::create_directory(unfinished);
+    write_files(unfinished, trainer, config);
+    put_in_place(unfinished, place);
+    nn::sync_folder(checkpoints);
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
+    const auto* system = dynamic_cast<const fs::filesystem_error*>(&error);
+    if (system != nullptr) refuse(place, "cannot be written: " + system->code().message());
+    throw;
+  }
+  return place;
+}
+
+CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
+  const fs::path path = checkpoint / kStateFile;
+  const std::string text = data::read_text_file(path).text;
+  try {
+    const Json json = Json::parse(text);
+    CheckpointState state;
+    state.format_version = json.at("format_version").get<int>();
+    if (state.format_version > kFormatVersion) {
+      refuse(path, fmt::format("has format version {}, this program knows versions up to {}",
+                               state.format_version, kFormatVersion));
+    }
+    state.library_version = json.at("library_version").get<std::string>();
+    state.step = json.at("step").get<std::int64_t>();
+    state.seed = json.at("random").at("seed").get<std::uint64_t>();
+    state.optimizer = json.at("optimizer").get<std::string>();
+    if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
+    state.config = json.at("config");
+    if (state.step < 0) refuse(path, fmt::format("step must be at least 0, got {}", state.step));
+    return state;
+  } catch (const Json::exception& error) {
+    const std::string_view what = error.what();
+    const std::size_t end_of_id = what.find("] ");
+    refuse(path, fmt::format("is damaged: {}", end_of_id == what.npos ? what : what.substr(end_of_id + 2)));
+  }
+}
+
+CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  CheckpointState state = read_checkpoint_state(checkpoint);
+  if (state.optimizer != trainer.optimizer().type()) {
+    refuse(checkpoint, fmt::format("holds the state of optimizer {}, this run has {}", state.optimizer,
+                                   trainer.optimizer().type()));
+  }
+  const WeightsFile weights(checkpoint / kModelFile, trainer.model(), AcceptTypes::same);
+  const std::vector<Array> numbers = weights.read();
+  const nn::SafetensorsReader optimizer(checkpoint / kOptimizerFile);
+  trainer.optimizer().load_state(optimizer.read_all(), optimizer.path().string());
+  weights.assign(numbers);
+  trainer.restore(state.step, state.best_loss);
+  return state;
+}
+
+void load_weights(const fs::path& path, models::Model& model) {
+  const WeightsFile weights(fs::is_directory(path) ? path / kModelFile : path, model, AcceptTypes::any_float);
+  weights.assign(weights.read());
+}
+
+std::optional<fs::path> find_latest(const fs::path& run) {
+  std::optional<fs::path> latest;
+  std::int64_t latest_step = -1;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", missing)) {
+    const std::optional<std::int64_t> step = step_of(entry.path().filename().string());
+    if (!step || *step <= latest_step || !fs::exists(entry.path() / kStateFile)) continue;
+    latest_step = *step;
+    latest = entry.path();
+  }
+  return latest;
+}
+
+}  // namespace handgrad::train

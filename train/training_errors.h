@@ -1,0 +1,58 @@
+// What stops a training run. Each is thrown before anything was updated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "handgrad/core/error.h"
+#include "handgrad/nn/module.h"
+#include "handgrad/train/find_non_finite.h"
+
+namespace handgrad::train {
+
+/// A loss or a gradient norm that is NaN or infinite. The weights are those before the step:
+///
+///     train: the loss of step 37 must be a finite number, got NaN
+///       first   trf_blocks.1.norm2.scale, a parameter: 1 of 32 numbers is not finite
+///       Nothing was updated.
+class NonFiniteError : public Error {
+ public:
+  NonFiniteError(std::string quantity, double value, std::int64_t step, NonFinite first);
+
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::string& quantity() const { return quantity_; }  ///< "loss" or "gradient norm"
+  double value() const { return value_; }
+  std::int64_t step() const { return step_; }  ///< the update that was not made, from 1
+  /// Where the first number that is not finite stands; nothing when it could not be found.
+  const NonFinite& first() const { return first_; }
+  const std::string& tensor() const { return first_.tensor; }
+
+ private:
+  std::string quantity_, text_;
+  double value_;
+  std::int64_t step_;
+  NonFinite first_;
+};
+
+/// Trainable parameters that the loss does not depend on, found after the first backward pass:
+///
+///     train: trf_blocks.0.norm1.gain is trainable but got no gradient in step 1
+///       gain [32]  of my_norm; the loss does not depend on it
+///       also       trf_blocks.0.norm2.gain, final_norm.gain
+///       try        use it in forward(), or allow it: --set train.allow_unused=true
+///       Nothing was updated and nothing was saved.
+class UnusedParameterError : public Error {
+ public:
+  /// `unused` has at least one entry; `step` counts from 1.
+  UnusedParameterError(const std::vector<nn::NamedParameter>& unused, std::int64_t step);
+
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::string text_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace handgrad::train
