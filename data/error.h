@@ -15,9 +15,9 @@ struct Detail {
 
 /// Anything wrong with a text, a token or a batch. The text reads
 ///
-///     "data/boats.txt": validation part has 3 tokens, need at least 5
-///       tokens 30   val_fraction 0.1   context_length 4
-///       try: a larger val_fraction, a smaller context_length or a longer text
+///     "data/boats.txt": one batch needs 6 windows, the text has 5
+///       tokens 11   context_length 2   stride 2
+///       try: a smaller batch_size or stride, or random sampling
 ///
 /// with the last two lines only where there is something to say. The parts are fields too.
 class Error : public std::runtime_error {

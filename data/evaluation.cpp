@@ -13,11 +13,11 @@ EvaluationWindows::EvaluationWindows(TokenStream stream, std::int64_t rows, std:
                                      std::int64_t max_batches)
     : stream_(std::move(stream)), rows_(rows), cols_(cols), full_rows_(0), batches_(0), tokens_(0) {
   if (rows < 1 || cols < 1 || max_batches < 0)
-    throw Error(
-        stream_.name(),
-        fmt::format("evaluation needs rows and columns, got {} and {}, and no negative number of batches, "
-                    "got {}",
-                    rows, cols, max_batches));
+    throw Error(stream_.name(),
+                "evaluation needs at least one row and column, and no negative number of batches",
+                {{"rows", fmt::to_string(rows)},
+                 {"cols", fmt::to_string(cols)},
+                 {"max_batches", fmt::to_string(max_batches)}});
   require_one_row(stream_, cols);
   const std::int64_t targets = stream_.size() - 1;
   full_rows_ = targets / cols;

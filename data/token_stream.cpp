@@ -32,27 +32,26 @@ TokenStream TokenStream::slice(std::int64_t begin, std::int64_t end, std::string
 Split split(const TokenStream& all, double val_fraction, std::int64_t context_length) {
   if (!(val_fraction >= 0 && val_fraction < 1))
     throw Error(all.name(), fmt::format("val_fraction must be at least 0 and below 1, got {}", val_fraction));
-  require_one_row(all, context_length);
+  if (val_fraction == 0) {
+    require_one_row(all, context_length);
+    return {all, all.slice(all.size(), all.size(), all.name())};
+  }
   const std::int64_t cut = all.size() - held_back(all.size(), val_fraction);
-  const Split parts = {all.slice(0, cut, all.name()), all.slice(cut, all.size(), all.name())};
-  const auto check = [&](const char* which, const TokenStream& part) {
-    if (part.size() > context_length) return;
-    throw Error(
-        all.name(),
-        fmt::format("the {} part has {} tokens, need at least {}", which, part.size(), context_length + 1),
-        {{"tokens", fmt::to_string(all.size())},
-         {"val_fraction", fmt::to_string(val_fraction)},
-         {"context_length", fmt::to_string(context_length)}},
-        "another val_fraction, a smaller context_length or a longer text");
+  const auto name = [&](const char* part) {
+    return fmt::format("{}, {} part at val_fraction {} of {} tokens", all.name(), part, val_fraction,
+                       all.size());
   };
-  check("training", parts.training);
-  if (val_fraction > 0) check("validation", parts.validation);
+  const Split parts = {all.slice(0, cut, name("training")), all.slice(cut, all.size(), name("validation"))};
+  require_one_row(parts.training, context_length);
+  require_one_row(parts.validation, context_length);
   return parts;
 }
 
 void require_one_row(const TokenStream& stream, std::int64_t context_length) {
   if (stream.size() > context_length) return;
-  throw Error(stream.name(), fmt::format("{} tokens, need at least {}", stream.size(), context_length + 1),
+  throw Error(stream.name(),
+              fmt::format("{} token{}, need at least {}", stream.size(), stream.size() == 1 ? "" : "s",
+                          context_length + 1),
               {{"context_length", fmt::to_string(context_length) + ", and one more token, the last target"}},
               "a smaller context_length or a longer text");
 }

@@ -47,7 +47,7 @@ SequentialWindows::SequentialWindows(TokenStream stream, const BatchPlan& plan, 
   windows_ = (stream_.size() - plan.cols - 1) / order_.stride + 1;
   if (batches_per_epoch() == 0)
     throw Error(stream_.name(),
-                fmt::format("{} windows do not fill one batch of {} rows", windows_, this->plan().all_rows),
+                fmt::format("one batch needs {} windows, the text has {}", this->plan().all_rows, windows_),
                 {{"tokens", fmt::to_string(stream_.size())},
                  {"context_length", fmt::to_string(plan.cols)},
                  {"stride", fmt::to_string(order_.stride)}},

@@ -98,14 +98,14 @@ TEST_CASE("split: the training part is floor(n * (1 - val_fraction))") {
 }
 
 TEST_CASE("split: a part that cannot hold a row is refused with all numbers") {
+  const std::string rest =
+      "3 tokens, need at least 5\n  context_length 4, and one more token, the last target\n"
+      "  try: a smaller context_length or a longer text";
   CHECK(message_of([] { split(count_to(30), 0.1, 4); }) ==
-        "text: the validation part has 3 tokens, need at least 5\n"
-        "  tokens 30   val_fraction 0.1   context_length 4\n"
-        "  try: another val_fraction, a smaller context_length or a longer text");
+        "text, validation part at val_fraction 0.1 of 30 tokens: " + rest);
   CHECK(message_of([] { split(count_to(30), 0.9, 4); }) ==
-        "text: the training part has 3 tokens, need at least 5\n"
-        "  tokens 30   val_fraction 0.9   context_length 4\n"
-        "  try: another val_fraction, a smaller context_length or a longer text");
+        "text, training part at val_fraction 0.9 of 30 tokens: " + rest);
+  CHECK(split(count_to(30), 0, 4).training.name() == "text");
   CHECK(message_of([] { split(count_to(50), 0.1, 4); }) == "no error");
   CHECK(message_of([] { split(count_to(5), 0, 4); }) == "no error");
   for (const double fraction : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()})
@@ -181,7 +181,7 @@ TEST_CASE("windows: H59 a batch that would not be full is left out, and the text
   CHECK(starts_of(windows, {2, 0}) == Ids{0, 2});
   CHECK(starts_of(windows, {3, 0}) == Ids{4, 6});
   CHECK(message_of([] { in_order(11, plan_of(6, 2)); }) ==
-        "text: 5 windows do not fill one batch of 6 rows\n  tokens 11   context_length 2   stride 2\n"
+        "text: one batch needs 6 windows, the text has 5\n  tokens 11   context_length 2   stride 2\n"
         "  try: a smaller batch_size or stride, or random sampling");
 }
 
@@ -348,7 +348,8 @@ TEST_CASE("evaluation: sizes of the batches, and only the first so many") {
   CHECK(EvaluationWindows(count_to(604), 16, 16, 8).tokens() == 603);
   const auto refused = [](std::int64_t rows, std::int64_t cols, std::int64_t batches) {
     return message_of([&] { EvaluationWindows(count_to(11), rows, cols, batches); })
-        .starts_with("text: evaluation needs rows and columns");
+        .starts_with(
+            "text: evaluation needs at least one row and column, and no negative number of batches\n");
   };
   CHECK(refused(0, 3, 0));
   CHECK(refused(2, 0, 0));

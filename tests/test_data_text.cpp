@@ -335,7 +335,7 @@ TEST_CASE("text: a tokenizer that is given is used, and what it does not know na
   folder.write("t.txt", "a");
   CHECK(message_of([&] { load_text(options); }) ==
         name +
-            "1 tokens, need at least 2\n  context_length 1, and one more token, the last target\n"
+            "1 token, need at least 2\n  context_length 1, and one more token, the last target\n"
             "  try: a smaller context_length or a longer text");
 }
 
