@@ -190,7 +190,14 @@ std::vector<std::string> Module::freeze(const std::vector<std::string>& patterns
   return frozen;
 }
 
-// ---- Looking on
+// ---- Running and looking on
+
+void Module::refuse_stray() const {
+  throw GraphError(
+      type(),
+      "a module that another one calls must be declared with child(), or its parameters are not trained", {},
+      "child<Linear>(\"name\", in, out) in the place of a member, a pointer or a vector");
+}
 
 void Module::on_output(OutputObserver observer) {
   if (!observers_) observers_ = std::make_unique<std::vector<OutputObserver>>();

@@ -119,6 +119,11 @@ class Module {
 
   /// `observer` sees each output of this module from now on.
   void on_output(OutputObserver observer);
+  /// Whether anybody looks at this module's outputs.
+  bool observed() const { return observers_ != nullptr || thread_observer_ != nullptr; }
+  /// Shows them an output. Calls do so themselves; this is for a module that computes what an inner one would
+  /// return.
+  void show_output(const Tensor& output) const;
 
  protected:
   /// Declares a parameter that starts as `start`. ValueError when the name is empty, has a dot or is taken.
@@ -142,18 +147,18 @@ class Module {
   }
 
   /// What `operator()` of every kind of module does: `forward` under this module's path, then whoever looks
-  /// on.
+  /// on. GraphError when another module is running and this one hangs nowhere: its parameters would not be
+  /// trained.
   template <class Forward>
   Tensor run(const Forward& forward) {
+    const Running running(*this);
     const ScopeGuard guard(scope());
     Tensor output = forward();
     if (observed()) [[unlikely]]
       show_output(output);
     return output;
   }
-  bool observed() const { return observers_ != nullptr || thread_observer_ != nullptr; }
   void show_input(const Tensor& x) const;
-  void show_output(const Tensor& output) const;
 
  private:
   friend class ModuleObserverGuard;
@@ -165,6 +170,23 @@ class Module {
     std::unique_ptr<Parameter> owned;  // none for a tied one
   };
 
+  /// The calling thread's innermost running module, for the length of a call.
+  class Running {
+   public:
+    explicit Running(const Module& module) : before_(running_) {
+      if (before_ != nullptr && module.parent_ == nullptr) [[unlikely]]
+        module.refuse_stray();
+      running_ = &module;
+    }
+    ~Running() { running_ = before_; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    const Module* before_;
+  };
+
+  [[noreturn]] void refuse_stray() const;
   void attach(std::string name, std::unique_ptr<Module> module);
   void check_name(const std::string& name) const;
   const Scope& find_scope() const;
@@ -175,6 +197,7 @@ class Module {
   void walk_named(const std::string& path, const Function& function) const;
 
   inline static constinit thread_local ModuleObserver* thread_observer_ = nullptr;
+  inline static constinit thread_local const Module* running_ = nullptr;
 
   std::string name_, type_;
   Module* parent_ = nullptr;
