@@ -1,0 +1,43 @@
+#include "handgrad/nn/activation.h"
+
+#include "handgrad/core/error.h"
+#include "handgrad/nn/near_match.h"
+
+namespace handgrad::nn {
+namespace {
+
+template <class T>
+std::unique_ptr<Layer> make() {
+  return std::make_unique<T>();
+}
+
+struct Row {
+  const char* name;
+  std::unique_ptr<Layer> (*make)();
+};
+
+constexpr Row kActivations[] = {
+    {"gelu", make<Gelu>},
+    {"gelu_exact", []() -> std::unique_ptr<Layer> { return std::make_unique<Gelu>(handgrad::Gelu::exact); }},
+    {"relu", make<Relu>},
+    {"sigmoid", make<Sigmoid>},
+    {"silu", make<Silu>},
+    {"tanh", make<Tanh>},
+};
+
+}  // namespace
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kActivations) names.emplace_back(row.name);
+  return names;
+}
+
+std::unique_ptr<Layer> make_activation(std::string_view name) {
+  for (const Row& row : kActivations)
+    if (row.name == name) return row.make();
+  throw ValueError("activation", "unknown activation \"" + std::string(name) + "\"" +
+                                     did_you_mean(name, activation_names()));
+}
+
+}  // namespace handgrad::nn

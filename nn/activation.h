@@ -1,0 +1,53 @@
+// Activations as layers, element by element, without parameters; the formulas stand in core/ops.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+/// GELU (Hendrycks and Gimpel, 2016); the tanh form is the book's and GPT-2's. gelu(1) = 0.8411920 (exact:
+/// 0.8413447).
+class Gelu final : public Layer {
+ public:
+  explicit Gelu(handgrad::Gelu form = handgrad::Gelu::tanh) : form_(form) {}
+  Tensor forward(const Tensor& x) override { return gelu(x, form_); }
+
+ private:
+  handgrad::Gelu form_;
+};
+
+/// max(x, 0)
+class Relu final : public Layer {
+ public:
+  Tensor forward(const Tensor& x) override { return relu(x); }
+};
+
+/// x / (1 + exp(-x)), also called swish. silu(1) = 0.7310586.
+class Silu final : public Layer {
+ public:
+  Tensor forward(const Tensor& x) override { return silu(x); }
+};
+
+class Tanh final : public Layer {
+ public:
+  Tensor forward(const Tensor& x) override { return tanh(x); }
+};
+
+/// 1 / (1 + exp(-x))
+class Sigmoid final : public Layer {
+ public:
+  Tensor forward(const Tensor& x) override { return sigmoid(x); }
+};
+
+/// gelu, gelu_exact, relu, sigmoid, silu, tanh: the names that configs use.
+std::vector<std::string> activation_names();
+/// ValueError for another name, with the one that was probably meant.
+std::unique_ptr<Layer> make_activation(std::string_view name);
+
+}  // namespace handgrad::nn

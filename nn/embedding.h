@@ -1,0 +1,32 @@
+// Embedding: a row of numbers for each token id.
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/init.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+/// ids [...] to y [..., width]: y is row `id` of the table. IndexError for an id outside of 0 .. count - 1.
+///
+///     parameter  shape           starts as (until nn::initialise)   elsewhere
+///     weight     [count, width]  normal, deviation 1                PyTorch weight, GPT-2 wte and wpe
+///
+/// With weight [[1, 2], [3, 4], [5, 6]], ids [2, 0] give [[5, 6], [1, 2]]. A row that is read twice receives
+/// the sum of both gradients; there is no padding row: a row of zeros is one that somebody set.
+class Embedding final : public Module {
+ public:
+  Embedding(std::int64_t count, std::int64_t width)
+      : weight(param("weight", normal_start({count, width}, 0, 1))) {}
+
+  Tensor forward(const Ids& ids) { return embedding(ids, weight); }
+  Tensor operator()(const Ids& ids) {
+    return run([&] { return forward(ids); });
+  }
+
+  Parameter& weight;
+};
+
+}  // namespace handgrad::nn

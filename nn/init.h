@@ -1,0 +1,31 @@
+// Initialisation: the first numbers of a model's parameters.
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+enum class Init {
+  /// PyTorch's defaults, which the book uses: Linear weight and bias uniform in +-1 / sqrt(in), Embedding
+  /// normal with deviation 1.
+  book,
+  /// GPT-2's: weights normal with deviation 0.02, biases 0; a Linear that ends a residual branch gets 0.02 /
+  /// sqrt(number of branches), so that the sum of all branches stays as large as one (Radford et al., 2019; a
+  /// GPT has 2 n_layers branches).
+  gpt2
+};
+
+/// Gives every Linear and Embedding below `root` its first numbers. Each parameter's numbers are keyed by
+/// `seed` and its own name, so they do not depend on what else the model has. A tied parameter is initialised
+/// once, by the module that declared it first. All other parameters keep what they were declared with, norms
+/// their ones and zeros.
+void initialise(Module& root, Init scheme, std::uint64_t seed);
+
+/// What a Linear or Embedding made by hand starts with: numbers from a sequence of the calling thread, other
+/// ones each time. A model replaces them with `initialise`.
+Tensor uniform_start(const Shape& shape, double low, double high);
+Tensor normal_start(const Shape& shape, double mean, double deviation);
+
+}  // namespace handgrad::nn

@@ -1,0 +1,48 @@
+// LayerNorm: each row with mean 0 and variance 1, then a scale and a shift that are learned (Ba, Kiros and
+// Hinton, "Layer normalization", 2016).
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/form.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+/// output = scale * normalized + shift, over the last dimension: x [..., width] to [..., width], each row
+/// alone.
+///
+///     centered = x - mean        variance = mean(centered * centered), divided by width and not by width - 1
+///     normalized = centered / sqrt(variance + eps)
+///
+///     parameter  shape    starts as  elsewhere
+///     scale      [width]  ones       PyTorch weight, gamma in papers
+///     shift      [width]  zeros      PyTorch bias, beta in papers
+///
+/// At first scale and shift change nothing. [2, 2, 6, 6] has mean 4 and variance 4: normalized is [-1, -1, 1,
+/// 1], with eps = 1e-5 [-0.99999875, -0.99999875, 0.99999875, 0.99999875].
+class LayerNorm final : public Layer {
+ public:
+  explicit LayerNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
+      : scale(param("scale", Tensor::ones({width}))),
+        shift(param("shift", Tensor::zeros({width}))),
+        eps_(eps),
+        form_(form) {}
+
+  Tensor forward(const Tensor& x) override {
+    return form_ == Form::fused ? layer_norm(x, scale, shift, eps_)
+                                : layer_norm_composed(x, scale, shift, eps_);
+  }
+
+  double eps() const { return eps_; }
+
+  Parameter& scale;
+  Parameter& shift;
+
+ private:
+  double eps_;
+  Form form_;
+};
+
+}  // namespace handgrad::nn

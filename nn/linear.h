@@ -1,0 +1,49 @@
+// Linear: y = x W^T + b over the last dimension.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/init.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+/// x [..., in] to y [..., out].
+///
+///     parameter  shape      starts as (until nn::initialise)       elsewhere
+///     weight     [out, in]  uniform in +-1 / sqrt(in)              PyTorch weight; in GPT-2 [in, out]
+///     bias       [out]      the same; absent when made without     PyTorch bias
+///
+/// With weight [[1, 2], [0, -1]] and bias [10, 20], x = [3, 4] gives y = [1*3 + 2*4 + 10, -4 + 20] = [21,
+/// 16].
+class Linear final : public Layer {
+ public:
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
+      : weight(param("weight", uniform_start({out, in}, -bound(in), bound(in)))),
+        bias(with_bias ? &param("bias", uniform_start({out}, -bound(in), bound(in))) : nullptr) {}
+  /// Uses the weight [out, in] of another module of the same model; no bias.
+  explicit Linear(Parameter& shared_weight) : weight(tie("weight", shared_weight)), bias(nullptr) {}
+
+  Tensor forward(const Tensor& x) override {
+    return bias != nullptr ? linear(x, weight, *bias) : linear(x, weight);
+  }
+
+  std::int64_t in() const { return weight.size(1); }
+  std::int64_t out() const { return weight.size(0); }
+
+  /// Marks the last step of a residual branch, x + branch(x), which Init::gpt2 starts smaller.
+  void end_branch() { ends_branch_ = true; }
+  bool ends_branch() const { return ends_branch_; }
+
+  Parameter& weight;
+  Parameter* const bias;
+
+ private:
+  static double bound(std::int64_t in) { return 1 / std::sqrt(static_cast<double>(in)); }
+
+  bool ends_branch_ = false;
+};
+
+}  // namespace handgrad::nn

@@ -1,0 +1,37 @@
+// RMSNorm: each row divided by the root of its mean square (Zhang and Sennrich, "Root mean square layer
+// normalization", 2019). LayerNorm without mean and shift.
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/nn/form.h"
+#include "handgrad/nn/module.h"
+
+namespace handgrad::nn {
+
+/// output = scale * x / sqrt(mean(x * x) + eps), over the last dimension: x [..., width] to [..., width].
+///
+///     parameter  shape    starts as  elsewhere
+///     scale      [width]  ones       PyTorch weight, g or gamma in papers
+///
+/// [1, 7] has mean square 25: with eps = 0 the output is [0.2, 1.4].
+class RMSNorm final : public Layer {
+ public:
+  explicit RMSNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
+      : scale(param("scale", Tensor::ones({width}))), eps_(eps), form_(form) {}
+
+  Tensor forward(const Tensor& x) override {
+    return form_ == Form::fused ? rms_norm(x, scale, eps_) : rms_norm_composed(x, scale, eps_);
+  }
+
+  double eps() const { return eps_; }
+
+  Parameter& scale;
+
+ private:
+  double eps_;
+  Form form_;
+};
+
+}  // namespace handgrad::nn
