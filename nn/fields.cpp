@@ -142,9 +142,10 @@ std::int64_t integer_of(const json& value, const IntegerKey& rule, const Refuse&
   const std::string divides = rule.divides.name == nullptr
                                   ? ""
                                   : fmt::format("divide {} = {}", rule.divides.name, rule.divides.value);
-  if (number < rule.at_least || number > rule.at_most)
-    refuse("must be " + range_of(rule) + (divides.empty() ? "" : " and " + divides) +
-           fmt::format(", got {}", number));
+  if (number < rule.at_least)
+    refuse(fmt::format("must be at least {}{}{}, got {}", rule.at_least, divides.empty() ? "" : " and ",
+                       divides, number));
+  if (number > rule.at_most) refuse(fmt::format("must be at most {}, got {}", rule.at_most, number));
   if (!divides.empty() && (number == 0 || rule.divides.value % number != 0))
     refuse("must " + divides + fmt::format(", got {}", number));
   return number;

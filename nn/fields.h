@@ -103,8 +103,7 @@ class Fields {
   static Fields describing(std::string pointer = "");
 
   /// The value of a key. ConfigError, naming file and pointer, when it is missing without a default, of
-  /// another type
-  /// ("2" is not a number), or out of range. A whole number may be written 2.0 or 1e4.
+  /// another type ("2" is not a number), or out of range. A whole number may be written 2.0 or 1e4.
   std::int64_t integer(std::string_view key, const IntegerKey& rule = {});
   double number(std::string_view key, const NumberKey& rule = {});
   bool boolean(std::string_view key, const BooleanKey& rule = {});

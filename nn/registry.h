@@ -5,8 +5,9 @@
 //       return std::make_unique<MyNorm>(width, fields.number("eps", {.doc = "added to the mean square",
 //                                                                    .fallback = 1e-5, .at_least = 0}));
 //     }
-//     nn::norms().add("my_norm", make_my_norm);      // now {"norm": {"type": "my_norm", "eps": 1e-6}} is a
-//     config
+//     nn::norms().add("my_norm", make_my_norm);
+//
+// and {"norm": {"type": "my_norm", "eps": 1e-6}} is a config.
 #pragma once
 
 #include <functional>
