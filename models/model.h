@@ -19,8 +19,8 @@ class Model : public nn::Module {
   }
 
   /// Cross-entropy of inputs [B, T] against targets [B, T], a scalar: the mean over the targets that are not
-  /// kIgnoreIndex, or, given `divisor`, their sum divided by it, for a mean over several micro-batches. A model whose
-  /// logits are large may compute it without holding all of them.
+  /// kIgnoreIndex, or, given `divisor`, their sum divided by it, for a mean over several micro-batches. A
+  /// model whose logits are large may compute it without holding all of them.
   virtual Tensor loss(const Ids& inputs, const Ids& targets, std::optional<double> divisor = std::nullopt) {
     const Tensor logits = (*this)(inputs);
     return divisor ? cross_entropy_sum(logits, targets, *divisor) : cross_entropy(logits, targets);

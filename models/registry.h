@@ -14,8 +14,8 @@ struct ModelContext {
   std::uint64_t seed = 0;       ///< of the first weights
 };
 
-/// gpt (the usual one), and what a program adds. A factory that finds `fields.building()` false reads and checks its
-/// keys and returns nullptr.
+/// gpt (the usual one), and what a program adds. A factory that finds `fields.building()` false reads and
+/// checks its keys and returns nullptr.
 nn::Registry<Model, const ModelContext&>& registry();
 
 }  // namespace handgrad::models

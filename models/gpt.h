@@ -1,0 +1,67 @@
+// GptModel: a decoder-only transformer in the form of GPT-2 (Radford et al., "Language models are
+// unsupervised multitask learners", 2019), with the names of "Build a Large Language Model (From Scratch)".
+#pragma once
+
+#include <cstdint>
+
+#include "handgrad/models/model.h"
+#include "handgrad/models/registry.h"
+#include "handgrad/nn/embedding.h"
+#include "handgrad/nn/init.h"
+#include "handgrad/nn/sequential.h"
+#include "handgrad/nn/transformer_block.h"
+
+namespace handgrad::models {
+
+/// The book's keys; the sizes of GPT-2 small.
+struct GptConfig {
+  std::int64_t vocab_size = 50257;
+  std::int64_t context_length = 1024;
+  std::int64_t emb_dim = 768;
+  std::int64_t n_heads = 12;
+  std::int64_t n_layers = 12;
+  double drop_rate = 0;
+  bool qkv_bias = false;
+  bool tie_weights = false;  ///< out_head uses tok_emb.weight
+  nn::Init init = nn::Init::gpt2;
+  nn::Form attention = nn::Form::fused;
+  nn::LayerMaker norm = nn::TransformerBlockConfig{}.norm;
+  nn::LayerMaker ff = nn::TransformerBlockConfig{}.ff;
+};
+
+/// ids [B, T] to logits [B, T, V]:
+///
+///     x = drop_emb(tok_emb(ids) + pos_emb(0 .. T - 1))     [B, T, C]
+///     x = trf_blocks(x)
+///     logits = out_head(final_norm(x))                     out_head has no bias
+///
+/// Parameters are named tok_emb.weight, trf_blocks.0.att.W_query.weight, ..., final_norm.scale,
+/// out_head.weight. With the sizes of GPT-2 small there are 163,009,536 numbers, or with tied weights and
+/// qkv_bias, as GPT-2 was published, 124,439,808.
+class GptModel final : public Model {
+ public:
+  /// ValueError, before anything is allocated, when sizes do not fit. `seed` is that of the first weights.
+  explicit GptModel(const GptConfig& config, std::uint64_t seed = 0);
+
+  /// ShapeError unless ids are [B, T] with T at most context_length; IndexError for an id outside of the
+  /// vocabulary.
+  Tensor forward(const Ids& ids) override;
+
+  std::int64_t vocab_size() const override { return tok_emb.weight.size(0); }
+  std::int64_t context_length() const override { return pos_emb.weight.size(0); }
+
+  nn::Embedding& tok_emb;
+  nn::Embedding& pos_emb;
+  nn::Dropout& drop_emb;
+  nn::Sequential& trf_blocks;
+  nn::Layer& final_norm;
+  nn::Linear& out_head;
+};
+
+/// Reads the keys of a model of type gpt. ConfigError for what does not fit.
+GptConfig read_gpt_config(nn::Fields& fields, const ModelContext& context);
+
+/// The row "gpt" of the registry.
+std::unique_ptr<Model> make_gpt(nn::Fields& fields, const ModelContext& context);
+
+}  // namespace handgrad::models

@@ -1,0 +1,13 @@
+#include "handgrad/models/registry.h"
+
+#include "handgrad/models/gpt.h"
+
+namespace handgrad::models {
+
+nn::Registry<Model, const ModelContext&>& registry() {
+  static nn::Registry<Model, const ModelContext&> models(
+      "model", "gpt", {{"gpt", make_gpt, "a decoder-only transformer, as in the book and GPT-2"}});
+  return models;
+}
+
+}  // namespace handgrad::models
