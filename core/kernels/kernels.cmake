@@ -2,10 +2,12 @@
 # set runs is decided at program start (dispatch.cpp), so one binary serves every machine.
 
 set(kernel_sources
+  dropout_rows.cpp
   elementwise.cpp
   gemm.cpp
   norm_rows.cpp
   target_table.cpp
+  softmax_rows.cpp
   update_rows.cpp)
 list(TRANSFORM kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 

@@ -2,22 +2,20 @@
 
 #include "handgrad/core/kernels/sum.h"
 #include "handgrad/core/kernels/vec.h"
+#include "handgrad/core/kernels/wide_offset.h"
 
 namespace handgrad::kernels::HANDGRAD_TARGET {
 namespace {
 
-// x - mean for a mean in double: the part of the mean that T cannot hold is taken off in a second step.
+// x - mean; rms_norm has no mean.
 template <class T, bool kCentered>
 struct Center {
-  Vec<T> high, low;
+  WideOffset<T> mean;
 
-  HANDGRAD_INLINE explicit Center(double mean)
-      : high(set(static_cast<T>(mean))), low(set(static_cast<T>(mean - static_cast<T>(mean)))) {}
-
+  HANDGRAD_INLINE explicit Center(double mean_of_row) : mean(mean_of_row) {}
   HANDGRAD_INLINE Vec<T> operator()(Vec<T> x) const {
-    if constexpr (!kCentered) return x;
-    if constexpr (sizeof(T) == sizeof(double)) return x - high;
-    return (x - high) - low;
+    if constexpr (kCentered) return mean.taken_from(x);
+    return x;
   }
 };
 

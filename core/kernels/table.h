@@ -4,18 +4,22 @@
 // a line here, two in target_table.cpp.
 #pragma once
 
+#include "handgrad/core/kernels/dropout_rows.h"
 #include "handgrad/core/kernels/elementwise.h"
 #include "handgrad/core/kernels/gemm.h"
 #include "handgrad/core/kernels/norm_rows.h"
+#include "handgrad/core/kernels/softmax_rows.h"
 #include "handgrad/core/kernels/update_rows.h"
 
 namespace handgrad::kernels {
 
 template <class T>
 struct Table {
+  DropoutRows<T> dropout_rows;
   Elementwise<T> elementwise;
   Gemm<T> gemm;
   NormRows<T> norm_rows;
+  SoftmaxRows<T> softmax_rows;
   UpdateRows<T> update_rows;
 };
 

@@ -5,20 +5,26 @@ namespace handgrad::kernels::HANDGRAD_TARGET {
 
 // Each is defined at the end of its family's source.
 template <class T>
+DropoutRows<T> dropout_rows();
+template <class T>
 Elementwise<T> elementwise();
 template <class T>
 Gemm<T> gemm();
 template <class T>
 NormRows<T> norm_rows();
 template <class T>
+SoftmaxRows<T> softmax_rows();
+template <class T>
 UpdateRows<T> update_rows();
 
 template <class T>
 Table<T> target_table() {
   return {
+      .dropout_rows = dropout_rows<T>(),
       .elementwise = elementwise<T>(),
       .gemm = gemm<T>(),
       .norm_rows = norm_rows<T>(),
+      .softmax_rows = softmax_rows<T>(),
       .update_rows = update_rows<T>(),
   };
 }
