@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "handgrad/core/kernels/table.h"
@@ -125,8 +126,8 @@ void check_shape(const Table<T>& table, int64_t m, int64_t n, int64_t k, bool ta
 
 TEST_CASE_TEMPLATE("gemm: every shape, transpose and form equals a chain in double", T, float, double) {
   const int64_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 12, 13, 15, 16, 17, 31, 32, 33, 47, 63, 65, 100};
-  for (const char* name : kTargets) {
-    const Table<T>* table = handgrad::kernels::table_of<T>(name);
+  for (const std::string name : kTargets) {
+    const Table<T>* table = handgrad::kernels::table_of<T>(name.c_str());
     if (table == nullptr) continue;
     CAPTURE(name);
     int turn = 0;  // every triple of sizes, each with one of the eight layouts in turn
@@ -242,8 +243,8 @@ TEST_CASE_TEMPLATE("gemm: AVX2 and AVX-512 give the same bits", T, float, double
 
 TEST_CASE_TEMPLATE("gemm: zeros are multiplied like any number, so 0 * inf is NaN", T, float, double) {
   const T inf = std::numeric_limits<T>::infinity();
-  for (const char* name : kTargets) {
-    const Table<T>* table = handgrad::kernels::table_of<T>(name);
+  for (const std::string name : kTargets) {
+    const Table<T>* table = handgrad::kernels::table_of<T>(name.c_str());
     if (table == nullptr) continue;
     for (const int64_t rows : {int64_t{1}, int64_t{40}}) {
       Problem<T> problem(rows, 40, 20, false, true);

@@ -30,6 +30,15 @@ struct Div {
   }
 };
 
+template <class Op>
+struct Chain {
+  template <class T>
+  HANDGRAD_INLINE static Vec<T> apply(Vec<T> a, Vec<T> b) {
+    const Vec<T> zero = set(T(0));
+    return select(equal(a, zero), zero, Op::template apply<T>(a, b));
+  }
+};
+
 // One row. A and B say whether that operand moves along the row or stands still.
 template <class Op, bool A, bool B, class T>
 HANDGRAD_INLINE void binary_row(T* y, const T* a, const T* b, int64_t n, bool add) {
@@ -66,6 +75,23 @@ void binary(T* y, Operand<T> a, Operand<T> b, int64_t rows, int64_t columns, boo
   binary_rows<Op, false, false>(y, a, b, rows, columns, add);
 }
 
+template <class T>
+void accumulate(T* y, const T* x, int64_t n) {
+  each<T>(
+      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
+        store(y + i, load(y + i, lanes) + load(x + i, lanes), lanes);
+      });
+}
+
+template <class T>
+void axpy(T* y, T factor, const T* x, int64_t n) {
+  const Vec<T> f = set(factor);
+  each<T>(
+      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
+        store(y + i, fma(f, load(x + i, lanes), load(y + i, lanes)), lanes);
+      });
+}
+
 }  // namespace
 
 template <class T>
@@ -75,6 +101,10 @@ Elementwise<T> elementwise() {
       .sub = binary<Sub, T>,
       .mul = binary<Mul, T>,
       .div = binary<Div, T>,
+      .chain_mul = binary<Chain<Mul>, T>,
+      .chain_div = binary<Chain<Div>, T>,
+      .accumulate = accumulate<T>,
+      .axpy = axpy<T>,
   };
 }
 template Elementwise<float> elementwise();

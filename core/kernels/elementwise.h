@@ -1,5 +1,5 @@
-// Kernels that take each element by itself. A family of kernels is a struct of function pointers; table.h
-// holds one of each for the instruction set in use.
+// Kernels of two operands that take each element by itself. A family of kernels is a struct of function pointers;
+// table.h holds one of each for the instruction set in use.
 #pragma once
 
 #include <stdint.h>
@@ -15,8 +15,7 @@ struct Operand {
   int64_t column;
 };
 
-/// y [rows, columns], dense, = a op b, or += when `add` is set. y may be the same memory as an operand of its
-/// shape.
+/// y [rows, columns], dense, = a op b, or += when `add` is set. y may be the same memory as an operand of its shape.
 template <class T>
 using Binary = void (*)(T* y, Operand<T> a, Operand<T> b, int64_t rows, int64_t columns, bool add);
 
@@ -26,6 +25,14 @@ struct Elementwise {
   Binary<T> sub;
   Binary<T> mul;
   Binary<T> div;
+  /// a * b and a / b for gradients: a is the upstream gradient, and where it is 0 the result is 0, even if b is
+  /// infinite, NaN or (for the quotient) 0.
+  Binary<T> chain_mul;
+  Binary<T> chain_div;
+  /// y[i] += x[i], i < n
+  void (*accumulate)(T* y, const T* x, int64_t n);
+  /// y[i] += factor * x[i], i < n; a fused multiply-add, rounded once
+  void (*axpy)(T* y, T factor, const T* x, int64_t n);
 };
 
 }  // namespace handgrad::kernels
