@@ -6,8 +6,11 @@ set(kernel_sources
   elementwise.cpp
   gemm.cpp
   norm_rows.cpp
-  target_table.cpp
+  pointwise.cpp
+  reduce.cpp
   softmax_rows.cpp
+  peak.cpp
+  target_table.cpp
   update_rows.cpp)
 list(TRANSFORM kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 

@@ -8,6 +8,9 @@
 #include "handgrad/core/kernels/elementwise.h"
 #include "handgrad/core/kernels/gemm.h"
 #include "handgrad/core/kernels/norm_rows.h"
+#include "handgrad/core/kernels/peak.h"
+#include "handgrad/core/kernels/pointwise.h"
+#include "handgrad/core/kernels/reduce.h"
 #include "handgrad/core/kernels/softmax_rows.h"
 #include "handgrad/core/kernels/update_rows.h"
 
@@ -19,8 +22,11 @@ struct Table {
   Elementwise<T> elementwise;
   Gemm<T> gemm;
   NormRows<T> norm_rows;
+  Pointwise<T> pointwise;
+  Reduce<T> reduce;
   SoftmaxRows<T> softmax_rows;
   UpdateRows<T> update_rows;
+  Peak<T> peak;
 };
 
 extern Table<float> active_float;  // filled before any other static initialiser runs, then never written

@@ -13,9 +13,15 @@ Gemm<T> gemm();
 template <class T>
 NormRows<T> norm_rows();
 template <class T>
+Pointwise<T> pointwise();
+template <class T>
+Reduce<T> reduce();
+template <class T>
 SoftmaxRows<T> softmax_rows();
 template <class T>
 UpdateRows<T> update_rows();
+template <class T>
+Peak<T> peak();
 
 template <class T>
 Table<T> target_table() {
@@ -24,8 +30,11 @@ Table<T> target_table() {
       .elementwise = elementwise<T>(),
       .gemm = gemm<T>(),
       .norm_rows = norm_rows<T>(),
+      .pointwise = pointwise<T>(),
+      .reduce = reduce<T>(),
       .softmax_rows = softmax_rows<T>(),
       .update_rows = update_rows<T>(),
+      .peak = peak<T>(),
   };
 }
 template Table<float> target_table();
