@@ -283,6 +283,7 @@ TEST_CASE("json file: H81 H82 strict, with comments and a mark, without keys tha
   const std::string name = "\"" + (folder.path() / "a.json").string() + "\": ";
   CHECK(read("\xEF\xBB\xBF{\"a\": [1, {\"a\": 2}], // note\n \"b\": {\"a\": 3}}") ==
         nlohmann::json{{"a", {1, {{"a", 2}}}}, {"b", {{"a", 3}}}});
+  CHECK(read("{\"a\": {\"b\": 1}, \"b\": 2}").size() == 2);  // the inner b is closed when the outer comes
   CHECK(message_of([&] { read("{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}"); }) ==
         name + "key \"c\" stands twice in one object");
   CHECK(message_of([&] {
