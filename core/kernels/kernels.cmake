@@ -2,6 +2,7 @@
 # set runs is decided at program start (dispatch.cpp), so one binary serves every machine.
 
 set(kernel_sources
+  attention_rows.cpp
   dropout_rows.cpp
   elementwise.cpp
   gemm.cpp

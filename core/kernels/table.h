@@ -4,6 +4,7 @@
 // a line here, two in target_table.cpp.
 #pragma once
 
+#include "handgrad/core/kernels/attention_rows.h"
 #include "handgrad/core/kernels/dropout_rows.h"
 #include "handgrad/core/kernels/elementwise.h"
 #include "handgrad/core/kernels/gemm.h"
@@ -18,6 +19,7 @@ namespace handgrad::kernels {
 
 template <class T>
 struct Table {
+  AttentionRows<T> attention_rows;
   DropoutRows<T> dropout_rows;
   Elementwise<T> elementwise;
   Gemm<T> gemm;

@@ -5,6 +5,8 @@ namespace handgrad::kernels::HANDGRAD_TARGET {
 
 // Each is defined at the end of its family's source.
 template <class T>
+AttentionRows<T> attention_rows();
+template <class T>
 DropoutRows<T> dropout_rows();
 template <class T>
 Elementwise<T> elementwise();
@@ -26,6 +28,7 @@ Peak<T> peak();
 template <class T>
 Table<T> target_table() {
   return {
+      .attention_rows = attention_rows<T>(),
       .dropout_rows = dropout_rows<T>(),
       .elementwise = elementwise<T>(),
       .gemm = gemm<T>(),
