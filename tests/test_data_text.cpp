@@ -174,6 +174,10 @@ TEST_CASE("char tokenizer: a character that it does not know is named with its p
         "char tokenizer: every character must be one of the 2 it knows, got \"\xC3\xAA\" (U+00EA) at "
         "character 1, "
         "byte offset 2");
+  CHECK(message_of([&] { accents.encode("\xC3\x80"); }) ==  // below both
+        "char tokenizer: every character must be one of the 2 it knows, got \"\xC3\x80\" (U+00C0) at "
+        "character 0, "
+        "byte offset 0");
   CHECK(encode_error("a\t") ==
         "char tokenizer: every character must be one of the 3 it knows, got U+0009 at character 1, byte "
         "offset 1");
