@@ -21,8 +21,8 @@ const char* const kTargets[] = {"baseline", "avx2", "avx512"};
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// About 400,000 floats of every sign, exponent and ending, NaN and infinities among them, and the neighbourhoods where a
-// formula changes.
+// About 600,000 floats: every sign, exponent and ending, NaN and infinities among them; the middle, where the
+// functions bend; and the neighbourhoods where a formula changes.
 std::vector<float> all_kinds_of_floats() {
   std::vector<float> x;
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 10007) {
@@ -31,6 +31,7 @@ std::vector<float> all_kinds_of_floats() {
     std::memcpy(&value, &pattern, sizeof value);
     x.push_back(value);
   }
+  for (int i = 0; i < 200000; ++i) x.push_back(static_cast<float>(-16 + 0.00016 * i));
   for (const float center : {0.0f, 0.625f, 0.92f, 1.0f, 4.0f, 88.7228f, -87.3365f, -103.97f, 9.01f,
                              0.70710678f, 1.41421356f, 1.17549435e-38f}) {
     float up = center, down = center;
