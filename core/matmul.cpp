@@ -12,7 +12,7 @@ using std::int64_t;
 
 // Multiply-adds in about 20 us; handing less to another thread costs more than it saves.
 constexpr int64_t kGrain = 1'500'000;
-constexpr int64_t kMostChunks = 64;
+constexpr int64_t kMostChunks = 32;
 // Rows of one chunk: so many that a transposed panel of B pays, and 256 numbers of each fit the second-level
 // cache.
 constexpr int64_t kMostRows = 512;
@@ -28,11 +28,15 @@ struct Cut {
 };
 
 template <class T>
+int64_t work_of(const Matmul<T>& x) {
+  return x.m * x.n * (x.k + 8) * static_cast<int64_t>(sizeof(T) / sizeof(float));
+}
+
+template <class T>
 Cut cut(const Matmul<T>& x) {
-  const int64_t work = x.m * x.n * (x.k + 8) * static_cast<int64_t>(sizeof(T) / sizeof(float));
   // A sum over the batch is one chain after the other, so all of it belongs to one chunk.
   const int64_t separate = x.c_stride == 0 ? 1 : x.batch;
-  const int64_t chunks = std::clamp<int64_t>(work * x.batch / kGrain, 1, kMostChunks);
+  const int64_t chunks = std::clamp<int64_t>(work_of(x) * x.batch / kGrain, 1, kMostChunks);
   if (chunks <= separate) return {x.c_stride == 0 ? x.batch : pieces_of(x.batch, chunks), x.m, x.n};
 
   const int64_t per_product = pieces_of(chunks, separate);
@@ -50,6 +54,7 @@ template <class T>
 void matmul(const Matmul<T>& x) {
   if (x.m <= 0 || x.n <= 0 || x.batch <= 0) return;
   const auto run = kernels::table<T>().gemm.run;
+  if (x.batch == 1 && work_of(x) <= kGrain) return run(x, 0, x.m, 0, x.n);
   const Cut size = cut(x);
   const int64_t row_blocks = pieces_of(x.m, size.rows);
   const int64_t column_groups = pieces_of(x.n, size.columns);

@@ -23,14 +23,14 @@ HANDGRAD_INLINE void transpose_square(typename Native<T>::Type (&x)[Native<T>::k
   }
 }
 
-// to[j, i] = from[i, j] for i < rows, j < columns, and 0 for rows <= i < width. rows <= width; width, the
-// distance between rows of `to`, is a multiple of the register's lanes. Memory beyond from's elements is not
-// read.
+// to[j, i] = from[i, j] for i < rows, j < columns, and 0 for i from there to the end of the last vector (of kLanes).
+// `width`, the distance between rows of `to`, has room for that. Memory beyond from's elements is not read.
 template <class T>
 inline void transpose(const T* from, int64_t ld, int64_t rows, int64_t columns, T* to, int64_t width) {
   using N = Native<T>;
   constexpr int64_t n = N::kLanes;
-  for (int64_t i = 0; i < width; i += n) {
+  const int64_t whole = (rows + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+  for (int64_t i = 0; i < whole; i += n) {
     for (int64_t j = 0; j < columns; j += n) {
       const int64_t wide = columns - j < n ? columns - j : n;
       const auto mask = N::first(wide);
