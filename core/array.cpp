@@ -1,10 +1,8 @@
 #include "handgrad/core/array.h"
 
 #include <algorithm>
-#include <cassert>
 #include <charconv>
 #include <cstring>
-#include <new>
 #include <ostream>
 
 #include "handgrad/core/error.h"
@@ -63,20 +61,6 @@ void append_text(std::string& out, const Array& array, int dim, std::int64_t& po
 
 }  // namespace
 
-Ref<Storage> Storage::make(std::size_t number_bytes) {
-  const std::size_t bytes = sizeof(Storage) + number_bytes;
-  auto* storage = new (pool_allocate(bytes)) Storage;
-  storage->bytes = bytes;
-  return Ref<Storage>(storage);
-}
-
-void Storage::destroy(Storage* storage) noexcept {
-  assert(storage->owner == std::this_thread::get_id() && "an array was released by another thread");
-  const std::size_t bytes = storage->bytes;
-  storage->~Storage();
-  pool_release(storage, bytes);
-}
-
 Array::Array(const Shape& shape, DType dtype) : numel_(checked_numel(shape)), shape_(shape), dtype_(dtype) {
   storage_ = Storage::make(bytes());
 }
@@ -108,7 +92,7 @@ Array Array::reshape(const Shape& shape) const {
 
 Array Array::copy() const {
   if (!defined()) return {};
-  Array a(shape_, dtype_);
+  Array a = like(*this);
   a.assign(*this);
   return a;
 }

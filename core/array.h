@@ -1,10 +1,10 @@
 // Array: numbers. A shape, an element type and shared, contiguous, row-major storage. No strides, no gradient.
 #pragma once
 
+#include <cassert>
 #include <initializer_list>
 #include <iosfwd>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "handgrad/core/dtype.h"
@@ -13,25 +13,52 @@
 
 namespace handgrad {
 
-/// The head of a block of numbers, which follow it at the next multiple of 64 bytes.
-struct alignas(64) Storage {
+/// The head of a block of numbers, which follow it: at a multiple of 64 bytes, or, when all of them fit into 32
+/// bytes, in the head's own cache line.
+struct alignas(32) Storage {
   std::uint32_t refs = 0;
   std::uint32_t version = 0;  ///< counts the times somebody asked to write
-  std::size_t bytes = 0;      ///< of the whole block
-#ifndef NDEBUG
-  std::thread::id owner = std::this_thread::get_id();  ///< counts are not atomic: only this thread may share it
-#endif
+  std::size_t bytes = 0;      ///< of the numbers
+  const void* owner =
+      &internal::pool;  ///< stands for a thread: counts are not atomic, only this one may share it
 
-  static Ref<Storage> make(std::size_t number_bytes);
-  static void destroy(Storage* storage) noexcept;
+  static Ref<Storage> make(std::size_t number_bytes) {
+    const std::size_t front = front_gap(number_bytes);
+    auto* block = static_cast<std::byte*>(pool_allocate(front + sizeof(Storage) + number_bytes));
+    auto* storage = ::new (block + front) Storage;
+    storage->bytes = number_bytes;
+    return Ref<Storage>(storage);
+  }
+
+  static void destroy(Storage* storage) noexcept {
+    assert(storage->owner == &internal::pool && "an array was released by another thread");
+    const std::size_t number_bytes = storage->bytes;
+    const std::size_t front = front_gap(number_bytes);
+    storage->~Storage();
+    pool_release(reinterpret_cast<std::byte*>(storage) - front, front + sizeof(Storage) + number_bytes);
+  }
+
   void* numbers() { return this + 1; }
+
+ private:
+  static std::size_t front_gap(std::size_t number_bytes) { return number_bytes <= 32 ? 0 : 32; }
 };
+static_assert(sizeof(Storage) == 32);
 
 /// Handle to numbers. Copies share them; `reshape` shares them; everything else copies.
 class Array {
  public:
   Array() = default;  ///< no numbers at all: `defined()` is false
   explicit Array(const Shape& shape, DType dtype = DType::float32);  ///< numbers not initialised
+  /// Of the same shape and type as another, numbers not initialised.
+  static Array like(const Array& other) {
+    Array a;
+    a.storage_ = Storage::make(other.bytes());
+    a.numel_ = other.numel_;
+    a.shape_ = other.shape_;
+    a.dtype_ = other.dtype_;
+    return a;
+  }
 
   static Array zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
   static Array full(const Shape& shape, double value, DType dtype = DType::float32);

@@ -17,7 +17,7 @@ constinit thread_local std::uint64_t next_order = 0;
 
 bool wants_gradient(const Input& input) { return input.slot != nullptr && input.slot->requires_grad; }
 
-Tensor attach(Array y, Ref<Node> node) {
+Tensor attach(Array&& y, Ref<Node>&& node) {
   if (graph_observer != nullptr) [[unlikely]]
     graph_observer->recorded(*node, y);
   Ref<GradSlot> slot = GradSlot::make(y.shape(), y.dtype());
@@ -31,8 +31,10 @@ Tensor attach(Array y, Ref<Node> node) {
 
 Ref<Node> Node::make(const char* op, Backward backward, const char* reason, ListView<Input> inputs,
                      ListView<Save> saves, ListView<Attribute> attributes) {
+  std::size_t saved_count = 0;
+  for (const Save& save : saves) saved_count += save.wanted;
   const std::size_t bytes = sizeof(Node) + inputs.size() * sizeof(Ref<GradSlot>) +
-                            saves.size() * sizeof(Saved) + attributes.size() * sizeof(Attribute);
+                            saved_count * sizeof(Saved) + attributes.size() * sizeof(Attribute);
   auto* node = new (pool_allocate(bytes)) Node;
   node->op_ = op;
   node->reason_ = reason;
@@ -41,16 +43,13 @@ Ref<Node> Node::make(const char* op, Backward backward, const char* reason, List
   node->order_ = ++next_order;
   node->block_bytes_ = static_cast<std::uint32_t>(bytes);
   node->input_count_ = static_cast<int>(inputs.size());
-  node->saved_capacity_ = static_cast<std::uint8_t>(saves.size());
+  node->saved_capacity_ = node->saved_count_ = static_cast<std::uint8_t>(saved_count);
   node->attribute_count_ = static_cast<std::uint8_t>(attributes.size());
   auto* edge = node->edges();
   for (const Input& input : inputs) new (edge++) Ref<GradSlot>(wants_gradient(input) ? input.slot : nullptr);
   auto* saved = node->saves();
-  for (const Save& save : saves) {
-    if (!save.wanted) continue;
-    new (saved++) Saved{save.name, *save.array, save.array->version()};
-    ++node->saved_count_;
-  }
+  for (const Save& save : saves)
+    if (save.wanted) new (saved++) Saved{save.name, *save.array, save.array->version()};
   std::uninitialized_copy(attributes.begin(), attributes.end(), node->attributes_begin());
   return Ref<Node>(node);
 }
@@ -140,7 +139,10 @@ void GradSink::move(int i, Array gradient) {
 // ---- record
 
 bool will_record(ListView<Input> inputs) {
-  return gradients_on && std::any_of(inputs.begin(), inputs.end(), wants_gradient);
+  if (!gradients_on) return false;
+  for (const Input& input : inputs)
+    if (wants_gradient(input)) return true;
+  return false;
 }
 
 Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
@@ -148,12 +150,12 @@ Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> sa
   if (backward == nullptr) [[unlikely]]
     throw GraphError(op, "record() must be given a backward function", {},
                      "no_gradient() for what has no derivative");
-  if (!will_record(inputs)) return Tensor::constant(std::move(y));
+  if (!will_record(inputs)) return {std::move(y), Ref<GradSlot>()};
   return attach(std::move(y), Node::make(op, backward, nullptr, inputs, saves, attributes));
 }
 
 Tensor no_gradient(const char* op, const char* reason, Array y, ListView<Input> inputs) {
-  if (!will_record(inputs)) return Tensor::constant(std::move(y));
+  if (!will_record(inputs)) return {std::move(y), Ref<GradSlot>()};
   return attach(std::move(y), Node::make(op, nullptr, reason, inputs, {}, {}));
 }
 

@@ -2,23 +2,71 @@
 // gave back, so the system allocator is not called at all and pages stay resident (fresh ones cost four times more).
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 namespace handgrad {
-
-/// At least `bytes` bytes, aligned to 64, from the calling thread's cache of returned blocks.
-void* pool_allocate(std::size_t bytes);
-
-/// Gives a block back to the calling thread's cache. `bytes` is what was asked for.
-void pool_release(void* block, std::size_t bytes) noexcept;
 
 struct PoolStats {
   std::uint64_t system_allocations = 0;  ///< blocks asked of the system by this thread so far
   std::size_t bytes_from_system = 0;     ///< held by arrays or waiting in the cache, this thread
 };
 PoolStats pool_stats();
+
+// The cache stands in the header because an operation on four numbers asks it three times for a block: inlined, and
+// with the class known where the size is, that takes a few nanoseconds.
+namespace internal {
+
+constexpr std::size_t kAlignment = 64;
+constexpr int kPoolClasses = 4 * 42;  // four sizes to each power of two, from 64 bytes on
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct Pool {
+  FreeBlock* waiting[kPoolClasses];
+  PoolStats stats;
+  bool bypassed;  // what comes back goes to the system: the thread is ending, or addresses are being checked
+};
+extern constinit thread_local Pool pool;
+
+// Up to 512 bytes the classes are 64 apart; above, the four quarters of each power of two.
+constexpr int pool_class(std::size_t bytes) {
+  const std::size_t lines_less_one = bytes == 0 ? 0 : (bytes - 1) / kAlignment;
+  if (lines_less_one < 8) return static_cast<int>(lines_less_one);
+  const auto top = static_cast<int>(std::bit_width(lines_less_one)) - 1;
+  const std::size_t quarter = lines_less_one >> (top - 2) & 3;
+  return 8 + 4 * (top - 3) + static_cast<int>(quarter);
+}
+
+void* pool_refill(int size_class);
+void pool_return(void* block, int size_class) noexcept;
+
+}  // namespace internal
+
+/// At least `bytes` bytes, aligned to 64, from the calling thread's cache of returned blocks.
+inline void* pool_allocate(std::size_t bytes) {
+  const int size_class = internal::pool_class(bytes);
+  internal::FreeBlock*& head = internal::pool.waiting[size_class];
+  internal::FreeBlock* block = head;
+  if (block == nullptr) [[unlikely]]
+    return internal::pool_refill(size_class);
+  head = block->next;
+  return block;
+}
+
+/// Gives a block back to the calling thread's cache. `bytes` is what was asked for.
+inline void pool_release(void* block, std::size_t bytes) noexcept {
+  internal::Pool& pool = internal::pool;
+  const int size_class = internal::pool_class(bytes);
+  if (pool.bypassed) [[unlikely]]
+    return internal::pool_return(block, size_class);
+  pool.waiting[size_class] = ::new (block) internal::FreeBlock{pool.waiting[size_class]};
+}
 
 /// Returns the calling thread's waiting blocks to the system.
 void pool_trim();
