@@ -3,6 +3,7 @@
 #include <string>
 
 #include "handgrad/core/error.h"
+#include "handgrad/core/kernels/table.h"
 #include "handgrad/core/ops/row_sums.h"
 
 namespace handgrad {
@@ -19,21 +20,6 @@ namespace {
 }
 
 template <class T>
-void add_row(double* sums, const T* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(x[i]);
-}
-
-template <class T>
-double row_sum(const T* x, std::int64_t n) {
-  double lanes[8] = {};
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int lane = 0; lane < 8; ++lane) lanes[lane] += static_cast<double>(x[i + lane]);
-  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += static_cast<double>(x[i]);
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
-template <class T>
 void deliver(const double* totals, Array& array, bool add) {
   T* to = array.mutable_data<T>();
   for (std::int64_t i = 0; i < array.numel(); ++i)
@@ -45,11 +31,12 @@ constexpr double kElement = 0.3;  // nanoseconds
 template <class T>
 void sum_columns(const T* x, std::int64_t rows, std::int64_t stride, GradSink::Target into) {
   const std::int64_t columns = into.array.numel();
+  if (columns == 0) return;
   const RowParts parts(rows, kElement * static_cast<double>(columns));
   const RowSums sums(parts, columns, true);
   parallel_ranges(rows, parts.rows_per_part, [&](std::int64_t begin, std::int64_t end) {
-    double* own = sums.part(begin / parts.rows_per_part);
-    for (std::int64_t i = begin; i < end; ++i) add_row(own, x + i * stride, columns);
+    kernels::table<T>().reduce.add_columns(sums.part(begin / parts.rows_per_part), x + begin * stride,
+                                           end - begin, columns, stride);
   });
   sums.add_up<T>(into);
 }
@@ -60,6 +47,7 @@ void sum_any(const T* x, const Loops<1>& loops, GradSink::Target into) {
   const Scratch scratch(static_cast<std::size_t>(count) * sizeof(double));
   auto* totals = scratch.as<double>();
   std::fill_n(totals, count, 0.0);
+  const auto& kernel = kernels::table<T>().reduce;
   const bool along_rows = loops.column_step(0) == 0;
   constexpr std::int64_t kOneChunk = std::int64_t{1} << 62;  // matrices may share totals: one after another
   for_each_matrix(loops, kOneChunk,
@@ -67,9 +55,9 @@ void sum_any(const T* x, const Loops<1>& loops, GradSink::Target into) {
                     for (std::int64_t i = 0; i < rows; ++i) {
                       double* own = totals + offsets[0] + i * loops.row_step(0);
                       if (along_rows) {
-                        *own += row_sum(x + at + i * columns, columns);
+                        *own += kernel.sum(x + at + i * columns, columns);
                       } else {
-                        add_row(own, x + at + i * columns, columns);
+                        kernel.add_columns(own, x + at + i * columns, 1, columns, columns);
                       }
                     }
                   });

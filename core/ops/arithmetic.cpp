@@ -41,6 +41,18 @@ struct Div {
     return kernels::table<T>().elementwise.div;
   }
 };
+struct ChainMul {  // 0 where the first operand, an upstream gradient, is 0
+  template <class T>
+  static kernels::Binary<T> kernel() {
+    return kernels::table<T>().elementwise.chain_mul;
+  }
+};
+struct ChainDiv {
+  template <class T>
+  static kernels::Binary<T> kernel() {
+    return kernels::table<T>().elementwise.chain_div;
+  }
+};
 
 // y = a op b, or += when `add` is set; y has the shape that a and b broadcast to.
 template <class Op, class T>
@@ -73,7 +85,8 @@ void compute(Array& y, const Array& a, const Array& b, bool add = false) {
 template <class Op>
 Array binary(const char* op, const Tensor& a, const Tensor& b) {
   const DType type = checks::common_type(op, {{"a", a}, {"b", b}});
-  Array y(a.shape() == b.shape() ? a.shape() : broadcast_shape(op, {{"a", a}, {"b", b}}), type);
+  Array y = a.shape() == b.shape() ? Array::like(a.array())
+                                   : Array(broadcast_shape(op, {{"a", a}, {"b", b}}), type);
   compute<Op>(y, a.array(), b.array());
   return y;
 }
@@ -98,7 +111,8 @@ void compute_with(Array& y, const Array& x, double number, bool add = false) {
 
 template <class Op, bool NumberFirst = false>
 Array with_number(const char* op, const Tensor& x, double number) {
-  Array y(x.shape(), checks::common_type(op, {{"x", x}}));
+  checks::common_type(op, {{"x", x}});
+  Array y = Array::like(x.array());
   compute_with<Op, NumberFirst>(y, x.array(), number);
   return y;
 }
@@ -113,7 +127,7 @@ void add_backward(const Node& node, const Array& dy, GradSink& sink) {
 void pass_backward(const Node& /*node*/, const Array& dy, GradSink& sink) { sink.move(0, dy); }
 
 void scaled_backward(GradSink& sink, const Node& node, int i, const Array& dy, double factor) {
-  give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute_with<Mul>(dx, dy, factor, add); });
+  give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute_with<ChainMul>(dx, dy, factor, add); });
 }
 
 void neg_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -129,7 +143,7 @@ void mul_backward(const Node& node, const Array& dy, GradSink& sink) {
   for (int i = 0; i < 2; ++i) {
     if (!sink.wants(i)) continue;
     const Array& factor = node.saved(i == 0 ? "b" : "a");
-    give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute<Mul>(dx, dy, factor, add); });
+    give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute<ChainMul>(dx, dy, factor, add); });
   }
 }
 
@@ -137,31 +151,30 @@ void mul_number_backward(const Node& node, const Array& dy, GradSink& sink) {
   scaled_backward(sink, node, 0, dy, node.number("factor"));
 }
 
-// dx = dy / b where dy is not 0, else 0.
-void quotient_gradient(Array& dx, const Array& dy, const Array& b, bool add) { compute<Div>(dx, dy, b, add); }
+// -(dy / b) * y, the gradient of a quotient's divisor, for input `i`.
+void divisor_backward(GradSink& sink, const Node& node, int i, const Array& dy) {
+  Array part = Array::like(dy);
+  compute<ChainDiv>(part, dy, node.saved("b"));
+  compute_with<Mul>(part, part, -1);
+  give_filled(sink, node, i, dy,
+              [&](Array& db, bool add) { compute<ChainMul>(db, part, node.saved("y"), add); });
+}
 
 void div_backward(const Node& node, const Array& dy, GradSink& sink) {
-  const Array& b = node.saved("b");
-  if (sink.wants(0))
-    give_filled(sink, node, 0, dy, [&](Array& da, bool add) { quotient_gradient(da, dy, b, add); });
-  if (!sink.wants(1)) return;
-  Array part(dy.shape(), dy.dtype());
-  quotient_gradient(part, dy, b, false);
-  compute_with<Mul>(part, part, -1);
-  give_filled(sink, node, 1, dy, [&](Array& db, bool add) { compute<Mul>(db, part, node.saved("y"), add); });
+  if (sink.wants(0)) {
+    const Array& b = node.saved("b");
+    give_filled(sink, node, 0, dy, [&](Array& da, bool add) { compute<ChainDiv>(da, dy, b, add); });
+  }
+  if (sink.wants(1)) divisor_backward(sink, node, 1, dy);
 }
 
 void div_number_backward(const Node& node, const Array& dy, GradSink& sink) {
   const GradSink::Target into = sink.into(0);
-  compute_with<Div>(into.array, dy, node.number("divisor"), into.add);
+  compute_with<ChainDiv>(into.array, dy, node.number("divisor"), into.add);
 }
 
 void number_div_backward(const Node& node, const Array& dy, GradSink& sink) {
-  Array part(dy.shape(), dy.dtype());
-  quotient_gradient(part, dy, node.saved("b"), false);
-  compute_with<Mul>(part, part, -1);
-  const GradSink::Target into = sink.into(0);
-  compute<Mul>(into.array, part, node.saved("y"), into.add);
+  divisor_backward(sink, node, 0, dy);
 }
 
 }  // namespace

@@ -112,10 +112,10 @@ void give_product(GradSink& sink, int i, const Stack& a, const Stack& b, const S
 
 void matmul_backward(const Node& node, const Array& dy, GradSink& sink) {
   const Shape& batch = node.list("batch");
-  const bool a_flag = node.number("a transposed") != 0, b_flag = node.number("b transposed") != 0;
-  const auto rows = static_cast<std::int64_t>(node.number("rows"));
-  const auto columns = static_cast<std::int64_t>(node.number("columns"));
-  const Stack c = {&dy, batch, rows, columns, false};
+  const Shape& matrix = node.list("matrix");
+  const Shape& transposed = node.list("transposed");
+  const bool a_flag = transposed[0] != 0, b_flag = transposed[1] != 0;
+  const Stack c = {&dy, batch, matrix[0], matrix[1], false};
   if (sink.wants(0)) {
     const Stack b = stack_of(node.saved("b"), b_flag);
     a_flag ? give_product(sink, 0, b, c.flipped(), batch) : give_product(sink, 0, c, b.flipped(), batch);
@@ -160,10 +160,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose a_flag, Transpose b_fl
   return record("matmul", std::move(y), {a, b},
                 {{"a", a.array(), b.needs_grad()}, {"b", b.array(), a.needs_grad()}}, matmul_backward,
                 {{"batch", batch},
-                 {"a transposed", left.transposed ? 1.0 : 0.0},
-                 {"b transposed", right.transposed ? 1.0 : 0.0},
-                 {"rows", static_cast<double>(left.rows())},
-                 {"columns", static_cast<double>(right.columns())}});
+                 {"matrix", Shape{left.rows(), right.columns()}},
+                 {"transposed", Shape{left.transposed, right.transposed}}});
 }
 
 }  // namespace handgrad
