@@ -50,11 +50,9 @@ class TableReader {
   }
 
   std::int32_t id(const json& value, const std::string& place) const {
-    // Above the range of int64 a number is unsigned and would turn negative.
-    const bool fits_int64 =
-        value.is_number_integer() &&
-        (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(largest_));
-    const bool is_id = fits_int64 && value.get<std::int64_t>() >= 0 && value.get<std::int64_t>() <= largest_;
+    // What is beyond int64 turns negative in it, and is refused as such.
+    const bool is_id =
+        value.is_number_integer() && value.get<std::int64_t>() >= 0 && value.get<std::int64_t>() <= largest_;
     require(is_id, place, fmt::format("must be a token id from 0 to {}", largest_), value);
     return value.get<std::int32_t>();
   }
