@@ -13,11 +13,13 @@
 namespace handgrad::train {
 namespace {
 
-constexpr std::uint64_t kDataStream = 0x64617461;  // "data": apart from the streams of dropout and of first weights
+constexpr std::uint64_t kDataStream =
+    0x64617461;  // "data": apart from the streams of dropout and of first weights
 
-std::uint64_t random_number(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch, std::uint64_t row) {
-  const RandomKey key =
-      random_key(seed, kDataStream, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(micro_batch));
+std::uint64_t random_number(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch,
+                            std::uint64_t row) {
+  const RandomKey key = random_key(seed, kDataStream, static_cast<std::uint32_t>(step),
+                                   static_cast<std::uint32_t>(micro_batch));
   const auto bits = key.block(row);
   return std::uint64_t{bits[0]} << 32 | bits[1];
 }
@@ -36,20 +38,24 @@ class TextSource final : public DataSource {
                             .fallback = "char",
                             .choices = {"char"},
                             .what = "tokenizer"});
-    options_.val_fraction = fields.number(
-        "val_fraction",
-        {.doc = "part of the text, its end, that is held back", .fallback = 0.1, .at_least = 0, .less_than = 1});
+    options_.val_fraction =
+        fields.number("val_fraction", {.doc = "part of the text, its end, that is held back",
+                                       .fallback = 0.1,
+                                       .at_least = 0,
+                                       .less_than = 1});
     const std::string sampling =
         fields.text("sampling", {.doc = "random: windows start anywhere; sequential: one after another",
                                  .fallback = "random",
                                  .choices = {"random", "sequential"},
                                  .what = "sampling"});
     windows_.sampling = sampling == "random" ? data::Sampling::random : data::Sampling::sequential;
-    windows_.stride = fields.integer("stride", {.doc = "tokens from one sequential window to the next; 0: the context length",
-                                                .fallback = 0,
-                                                .at_least = 0});
+    windows_.stride = fields.integer(
+        "stride", {.doc = "tokens from one sequential window to the next; 0: the context length",
+                   .fallback = 0,
+                   .at_least = 0});
     windows_.shuffle = fields.boolean(
-        "shuffle", {.doc = "whether each pass takes the sequential windows in an order of its own", .fallback = false});
+        "shuffle",
+        {.doc = "whether each pass takes the sequential windows in an order of its own", .fallback = false});
     if (!fields.describing_only() && context.read_files) text_ = data::load_text(options_);
   }
 
@@ -60,7 +66,8 @@ class TextSource final : public DataSource {
     return {data::quoted(options_.path) + " begins with a byte-order mark; it is left out"};
   }
 
-  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed, std::int64_t /*vocab_size*/) const override {
+  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed,
+                  std::int64_t /*vocab_size*/) const override {
     data::require_one_row(text_.training, plan.cols);
     OpenedData opened;
     data::WindowOptions windows = windows_;
@@ -85,7 +92,8 @@ class TextSource final : public DataSource {
 class BatchSource final : public DataSource {
  public:
   BatchSource(nn::Fields& fields, const DataContext& context) {
-    const auto path = fields.optional_text("path", {.doc = "a file {\"inputs\": [[...]], \"targets\": [[...]]}: rows of token ids"});
+    const auto path = fields.optional_text(
+        "path", {.doc = "a file {\"inputs\": [[...]], \"targets\": [[...]]}: rows of token ids"});
     if (fields.describing_only() || !context.read_files) return;
     if (!path) fields.refuse("path", "must name a batch file");
     batch_ = data::read_batch(resolved(*path, context), 0);
@@ -96,7 +104,8 @@ class BatchSource final : public DataSource {
 
   std::int64_t vocab_size() const override { return largest_ + 1; }
   std::int64_t row_length() const override { return batch_.cols; }
-  OpenedData open(const data::BatchPlan& /*plan*/, std::uint64_t /*seed*/, std::int64_t vocab_size) const override {
+  OpenedData open(const data::BatchPlan& /*plan*/, std::uint64_t /*seed*/,
+                  std::int64_t vocab_size) const override {
     OpenedData opened;
     opened.training = std::make_unique<data::FixedBatch>(data::read_batch(path_, vocab_size));
     opened.training_tokens = batch_.tokens();
@@ -112,10 +121,12 @@ class BatchSource final : public DataSource {
 class RandomSource final : public DataSource {
  public:
   explicit RandomSource(nn::Fields& fields)
-      : vocab_size_(fields.integer("vocab_size", {.doc = "how many different ids there are", .at_least = 1})) {}
+      : vocab_size_(
+            fields.integer("vocab_size", {.doc = "how many different ids there are", .at_least = 1})) {}
 
   std::int64_t vocab_size() const override { return vocab_size_; }
-  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed, std::int64_t /*vocab_size*/) const override {
+  OpenedData open(const data::BatchPlan& plan, std::uint64_t seed,
+                  std::int64_t /*vocab_size*/) const override {
     OpenedData opened;
     opened.training = std::make_unique<data::RandomTokens>(vocab_size_, plan, random_source(seed));
     return opened;

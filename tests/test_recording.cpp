@@ -1,0 +1,149 @@
+// Recordings of inspected parameters, and what inspect makes of them.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/train/inspect.h"
+#include "handgrad/train/session.h"
+#include "temporary_folder.h"
+
+namespace {
+
+using namespace handgrad;
+using nlohmann::json;
+
+json small_config(int every) {
+  return {
+      {"seed", 3},
+      {"model", {{"context_length", 8}, {"emb_dim", 8}, {"n_heads", 2}, {"n_layers", 1}, {"init", "book"}}},
+      {"data", {{"path", HANDGRAD_SOURCE_DIR "/data/boats.txt"}}},
+      {"optimizer", {{"type", "adam"}, {"lr", 0.01}}},
+      {"train", {{"steps", 6}, {"batch_size", 2}}},
+      {"inspect", {{"every", every}}}};
+}
+
+/// Trains six small steps into a run folder.
+void train_into(const std::filesystem::path& path, int every = 1) {
+  train::Run run(train::ConfigDocument::from_json(small_config(every), path));
+  train::SessionListener nobody;
+  train::RunFolder folder = train::RunFolder::create(path, train::RunFolder::Existing::refuse);
+  folder.write_config(run.effective());
+  train::Session session(run, std::move(folder), nobody);
+  CHECK(session.train() == train::Ending::finished);
+}
+
+std::string inspected(const std::filesystem::path& run, const train::InspectOptions& options) {
+  std::ostringstream out;
+  train::inspect(run, options, out);
+  return out.str();
+}
+
+std::string refused(const std::filesystem::path& run, const train::InspectOptions& options) {
+  try {
+    inspected(run, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+}  // namespace
+
+TEST_CASE("recording: with gaps between the records, the update is that of the recorded step alone") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "each", 1);
+  train_into(folder.path() / "third", 3);
+  const train::Recording each(folder.path() / "each" / train::kRecordingFile);
+  const train::Recording third(folder.path() / "third" / train::kRecordingFile);
+  CHECK(each.last_step() == 6);
+  CHECK(third.step_count() == 3);
+  CHECK_FALSE(third.has_step(2));
+  for (std::size_t i = 0; i < each.parameters().size(); ++i) {
+    CHECK(each.parameters()[i].name == third.parameters()[i].name);
+    for (const std::int64_t step : {0, 3, 6}) {
+      const train::RecordedStep a = each.read(i, step), b = third.read(i, step);
+      CHECK(a.value == b.value);
+      CHECK(a.gradient == b.gradient);
+      CHECK(a.gradient.empty() == (step == 0));
+      REQUIRE(a.update.size() == b.update.size());
+      for (std::size_t k = 0; k < a.update.size(); ++k) CHECK(static_cast<float>(a.update[k]) == b.update[k]);
+    }
+  }
+}
+
+TEST_CASE("recording: a record that was cut short is as if it were not there") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "run");
+  const auto path = folder.path() / "run" / train::kRecordingFile;
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  CHECK(train::Recording(path).last_step() == 5);
+  std::ofstream(path) << "not a recording";
+  CHECK_THROWS_WITH_AS(train::Recording{path}, doctest::Contains("is not a recording of a training run"),
+                       Error);
+}
+
+TEST_CASE("inspect: csv has one line for each step, name and index") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "run");
+  std::istringstream lines(inspected(
+      folder.path() / "run",
+      {.names = {"final_norm.scale"}, .steps = "0:1", .format = train::InspectOptions::Format::csv}));
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "step,name,index,value,gradient,update");
+  std::getline(lines, line);
+  CHECK(line == "0,final_norm.scale,0,1,,");
+  int count = 1;
+  while (std::getline(lines, line)) ++count;
+  CHECK(count == 16);
+}
+
+TEST_CASE("inspect: names, ends of names, patterns, and steps that are not there") {
+  const TemporaryFolder folder;
+  const auto run = folder.path() / "run";
+  train_into(run);
+  const auto names = [&](std::vector<std::string> patterns) {
+    std::vector<std::string> found;
+    for (const json& state : json::parse(inspected(
+             run,
+             {.names = std::move(patterns), .steps = "last", .format = train::InspectOptions::Format::json})))
+      found.push_back(state["name"]);
+    return found;
+  };
+  CHECK(names({"norm1.scale"}) == std::vector<std::string>{"trf_blocks.0.norm1.scale"});
+  CHECK(names({"scale"}).size() == 3);
+  CHECK(names({"final*"}) == std::vector<std::string>{"final_norm.scale", "final_norm.shift"});
+  CHECK(names({}).size() == 6);
+  CHECK(refused(run, {.names = {"ale"}}).find("nothing recorded is named 'ale'") != std::string::npos);
+  CHECK(refused(run, {.steps = "7"}).find("no step 7; this run has 6 steps") != std::string::npos);
+  CHECK(refused(run, {.steps = "5:2"}).find("--step must name the smaller step first, got '5:2'") !=
+        std::string::npos);
+  CHECK(refused(run, {.steps = "x"}).find("--step must be a step, a range or 'last', got 'x'") !=
+        std::string::npos);
+}
+
+TEST_CASE("inspect: the tables keep within 100 columns and name their features") {
+  const TemporaryFolder folder;
+  const auto run = folder.path() / "run";
+  train_into(run);
+  for (const train::InspectOptions& options :
+       {train::InspectOptions{.names = {"scale"}, .steps = "1:3"}, train::InspectOptions{.ascii = true},
+        train::InspectOptions{.names = {"final_norm.scale"}, .ascii = true}}) {
+    std::istringstream lines(inspected(run, options));
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("next") == std::string::npos && line.find("handgrad") == std::string::npos)
+        CHECK_MESSAGE(line.size() <= 100, line);
+  }
+  CHECK(inspected(run, {.names = {"final_norm.scale"}}).find("agreement") != std::string::npos);
+}
+
+TEST_CASE("sparkline: a line as high as its values, one mark for each share") {
+  CHECK(train::sparkline({0, 1, 2, 3, 4, 5, 6, 8}, 8, 8, true) == ".:-=+*#@");
+  CHECK(train::sparkline({0, 0, 8, 8}, 8, 2, true) == ".@");
+  CHECK(train::sparkline({1, 1}, 0, 30, true) == "..");
+  CHECK(train::agreement(-2, 4) == doctest::Approx(0.5));
+  CHECK(train::agreement(0, 0) == 0);
+}
