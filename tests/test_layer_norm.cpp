@@ -232,6 +232,20 @@ TEST_CASE("layer_norm: sums over rows are wide (H15)") {
   exactly(shift.grad(), {6});
 }
 
+TEST_CASE("layer_norm: the gradients of scale and shift are sums over all rows, however they are cut") {
+  constexpr std::int64_t rows = 1500, width = 200;
+  const Array x = normal({rows, width}, 1), dy = normal({rows, width}, 2);
+  const Gradients g = run(x, dy);
+  std::vector<double> dscale(width, 0.0), dshift(width, 0.0);
+  for (std::int64_t i = 0; i < rows * width; ++i) {
+    dscale[static_cast<std::size_t>(i % width)] +=
+        dy.value(i) * g.y.value(i);  // y is the normalized row here
+    dshift[static_cast<std::size_t>(i % width)] += dy.value(i);
+  }
+  near(g.dscale, dscale, 1e-5, 1e-6);
+  near(g.dshift, dshift, 1e-5, 1e-6);
+}
+
 TEST_CASE("layer_norm: without eps a row of equal numbers is 0 / 0, and only that row") {
   const Gradients g = run(of({5, 5, 1, 3}, {2, 2}), of({1, 2, 1, 2}, {2, 2}), 0);
   near(g.y, {kNaN, kNaN, -1, 1}, 0, 0);

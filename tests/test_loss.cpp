@@ -64,6 +64,12 @@ TEST_CASE("cross_entropy: ignored rows do not count and do not move") {
   const Tensor dlogits = Tensor::constant(logits.grad());
   exactly(slice(dlogits, 0, 1, 2), {0, 0, 0, 0, 0});
   CHECK(same_bits(concat({slice(dlogits, 0, 0, 1), slice(dlogits, 0, 2, 3)}, 0).array(), kept.grad()));
+  // It moves no gradient that is there already.
+  cross_entropy(logits, Ids::of({4, 0, 2}), -1).backward();
+  const Array before = logits.grad().copy();
+  cross_entropy(logits, Ids::of({4, -1, 2}), -1).backward();
+  const auto middle = [](const Array& d) { return slice(Tensor::constant(d), 0, 1, 2).array(); };
+  CHECK(same_bits(middle(logits.grad()), middle(before)));
   // An ignored row may even be NaN.
   const Tensor bad = Tensor::of({{kNaN, kNaN}, {0, 0}}).requires_grad();
   const Tensor finite = cross_entropy(bad, Ids::of({kIgnoreIndex, 1}));
@@ -110,6 +116,9 @@ TEST_CASE("cross_entropy: is the mean of -log_softmax at the target, in any numb
   for (std::size_t i = 0; i < 6; ++i)
     expected -= logarithms[i * 70 + static_cast<std::size_t>(targets.data()[i])] / 6;
   CHECK(cross_entropy(logits, targets).item() == doctest::Approx(expected).epsilon(1e-14));
+  const Tensor many = Tensor::constant(normal({300, 4}, 30, DType::float64));
+  CHECK(cross_entropy(many, Ids(std::vector<std::int32_t>(300, 2), {300})).item() ==
+        doctest::Approx(-mean(slice(log(softmax(many)), 1, 2, 3)).item()).epsilon(1e-14));
   const GradCheckReport report =
       check_gradients([&](const std::vector<Tensor>& in) { return cross_entropy(in[0], targets); }, {logits});
   INFO(report.text());
