@@ -152,8 +152,10 @@ Tensor tril(const Tensor& x, std::int64_t diagonal) {
 }
 
 Tensor arange(std::int64_t n, DType dtype) {
-  Array y({std::max<std::int64_t>(n, 0)}, dtype);
   if (n < 0) throw ValueError("arange", "n must not be negative, got " + std::to_string(n));
+  if (dtype == DType::int32)
+    throw DTypeError("arange", "numbers must be float32 or float64", {}, "arange_ids()");
+  Array y({n}, dtype);
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
     T* to = y.mutable_data<T>();
