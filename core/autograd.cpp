@@ -217,6 +217,14 @@ void visit(Pass& run, GradSlot* slot) {
   }
 }
 
+[[noreturn]] void refuse_no_gradient(const Node& node) {
+  const ScopeGuard scope(node.scope());
+  throw GraphError("backward", std::string(node.op()) + " has no gradient: " + node.no_gradient_reason(), {},
+                   "detach() its result where the gradient shall stop");
+}
+
+/// Everything that `root` depends on, newest first. What cannot be differentiated is refused here, before any gradient
+/// has been touched.
 void collect(Pass& run, GradSlot* root) {
   visit(run, root);
   while (!run.stack.empty()) {
@@ -225,6 +233,7 @@ void collect(Pass& run, GradSlot* root) {
     if (node.used())
       throw GraphError("backward", std::string("this graph was already used (") + node.op() + ")", {},
                        "backward(KeepGraph::yes) the first time");
+    if (node.no_gradient_reason() != nullptr) refuse_no_gradient(node);
     for (int i = 0; i < node.input_count(); ++i)
       if (const GradSlot* input = node.input(i)) visit(run, const_cast<GradSlot*>(input));
   }
@@ -244,9 +253,6 @@ void differentiate(GradSlot& slot, KeepGraph keep) {
   Node& node = *slot.producer;
   if (slot.grad.defined()) {
     const ScopeGuard scope(node.scope());
-    if (node.no_gradient_reason() != nullptr)
-      throw GraphError("backward", std::string(node.op()) + " has no gradient: " + node.no_gradient_reason(),
-                       {}, "detach() its result where the gradient shall stop");
     if (graph_observer != nullptr) [[unlikely]]
       graph_observer->differentiating(node, slot.grad);
     notify(slot);
