@@ -142,7 +142,9 @@ double portable_log(double x) {
   const double z = s * s;
   double series = 0;
   for (int k = 21; k >= 3; k -= 2) series = (series + 1.0 / k) * z;
-  return e * 0.6931471805599453 + 2.0 * (s + s * series);
+  // ln 2 in two parts: e times the first, which has 32 bits, is exact.
+  constexpr double kLn2High = 0.69314718036912382, kLn2Low = 1.9082149292705877e-10;
+  return e * kLn2High + (2.0 * (s + s * series) + e * kLn2Low);
 }
 
 double portable_cos_turns(double turns) {

@@ -16,19 +16,19 @@ std::array<std::uint32_t, 4> philox4x32(const std::array<std::uint32_t, 4>& coun
 
 /// The address of the random numbers of one operation in one forward pass.
 struct RandomKey {
-  std::array<std::uint32_t, 2> key;      ///< of seed, stream and rank
+  std::array<std::uint32_t, 2> key;  ///< of seed, stream and rank
   std::uint32_t step, micro_batch;
 
   /// Four numbers of 32 bits: those of positions 4 * block .. 4 * block + 3.
   std::array<std::uint32_t, 4> block(std::uint64_t block) const {
-    return philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), step, micro_batch},
-                      key);
+    return philox4x32(
+        {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), step, micro_batch}, key);
   }
 };
 
 /// A key from its parts; equal parts give equal keys, on every platform.
-RandomKey random_key(std::uint64_t seed, std::uint64_t stream, std::uint32_t step = 0, std::uint32_t micro_batch = 0,
-                     std::uint32_t rank = 0);
+RandomKey random_key(std::uint64_t seed, std::uint64_t stream, std::uint32_t step = 0,
+                     std::uint32_t micro_batch = 0, std::uint32_t rank = 0);
 
 /// What the random operations of the calling thread are keyed by besides their module path. A trainer sets it
 /// before each forward pass; setting it starts the counts of calls again.
@@ -53,10 +53,10 @@ class Random {
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : key_(random_key(seed, stream)) {}
 
   std::uint32_t bits();
-  double uniform();                                       ///< in [0, 1), a multiple of 2^-53
+  double uniform();  ///< in [0, 1), a multiple of 2^-53
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  double normal();                                        ///< mean 0, variance 1 (Box and Muller)
-  std::uint64_t below(std::uint64_t n);                   ///< 0..n-1, each equally likely; n > 0
+  double normal();                       ///< mean 0, variance 1 (Box and Muller)
+  std::uint64_t below(std::uint64_t n);  ///< 0..n-1, each equally likely; n > 0
 
   /// Position in the sequence, to save and to restore.
   std::uint64_t position() const { return position_; }
@@ -69,11 +69,12 @@ class Random {
 };
 
 /// Arrays of random numbers in row-major order.
-Array uniform_array(const Shape& shape, double low, double high, Random& random, DType dtype = DType::float32);
+Array uniform_array(const Shape& shape, double low, double high, Random& random,
+                    DType dtype = DType::float32);
 Array normal_array(const Shape& shape, double mean, double std, Random& random, DType dtype = DType::float32);
 
-/// Own natural logarithm (x > 0, normal) and cosine of 2 * pi * turns (0 <= turns < 1), within 2e-16 relative and
-/// absolute: a platform's own differ by CPU, and with them every initial weight would.
+/// Own natural logarithm (x > 0, normal), within 5e-16 of its size, and cosine of 2 * pi * turns (0 <= turns < 1), within
+/// 4e-16: a platform's own differ by CPU, and with them every initial weight would.
 double portable_log(double x);
 double portable_cos_turns(double turns);
 
