@@ -104,6 +104,10 @@ TEST_CASE("gradcheck: inputs are left as they were, and parameters are put back"
   CHECK_FALSE(scale.has_grad());
 }
 
+TEST_CASE("gradcheck: a result that shares the numbers of its input") {
+  CHECK(check_gradients([](const auto& in) { return reshape(in[0], {6}); }, {normal_input({2, 3}, 11)}).ok);
+}
+
 TEST_CASE("gradcheck: some elements of a large tensor") {
   const auto report = check_gradients([](const auto& in) { return cube<100>(in[0]); },
                                       {normal_input({1000}, 8)}, {.elements = 10});
