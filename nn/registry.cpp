@@ -28,6 +28,7 @@ std::unique_ptr<Layer> make_feed_forward(Fields& fields, std::int64_t width) {
                                                             .fallback = "gelu",
                                                             .choices = activation_names(),
                                                             .what = "activation"});
+  if (!fields.building()) return nullptr;  // its matrices may be large
   return std::make_unique<FeedForward>(width, hidden.value_or(4 * width), activation);
 }
 
