@@ -71,7 +71,7 @@ HANDGRAD_INLINE Vec<T> log(Vec<T> x) {
     const Mask<float> small = less(x, set(1.17549435e-38f));  // subnormal: scaled by 2^23 first
     const Vec<float> normal = select(small, x * set(8388608.0f), x);
     // normal = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
-    const IntVec<float> b = bits(normal);
+    const IntVec<float> b = bits(abs(normal));
     IntVec<float> mantissa;
     Vec<float> e;
     for (int64_t i = 0; i < kPieces<float>; ++i) {

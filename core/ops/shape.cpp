@@ -183,6 +183,7 @@ void check_parts(const char* op, const std::vector<Tensor>& parts, int free) {
 
 void check_any(const char* op, const std::vector<Tensor>& parts) {
   if (parts.empty()) throw ShapeError(op, "there must be at least one part, got none");
+  checks::common_type(op, {{"part 0", parts[0]}});
 }
 
 /// Where a new dimension may stand: -rank - 1 .. rank.
