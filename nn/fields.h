@@ -148,9 +148,10 @@ class Fields {
          std::string of);
   /// Notes the key and finds its value; nullptr when there is none and need be none.
   const nlohmann::json* find(std::string_view key, Key note, Presence presence);
-  std::optional<std::int64_t> read(std::string_view key, const IntegerKey& rule, Presence presence);
-  std::optional<double> read(std::string_view key, const NumberKey& rule, Presence presence);
-  std::optional<std::string> read(std::string_view key, const TextKey& rule, Presence presence);
+  template <class T, class Rule>
+  std::optional<T> read(std::string_view key, const Rule& rule, Presence presence);
+  template <class T, class Rule>
+  T read(std::string_view key, const Rule& rule);
 
   std::shared_ptr<Document> document_;
   const nlohmann::json* object_;
