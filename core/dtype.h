@@ -13,9 +13,12 @@ constexpr std::size_t size_of(DType dtype) { return dtype == DType::float64 ? 8 
 
 constexpr const char* name_of(DType dtype) {
   switch (dtype) {
-    case DType::float32: return "float32";
-    case DType::float64: return "float64";
-    case DType::int32: return "int32";
+    case DType::float32:
+      return "float32";
+    case DType::float64:
+      return "float64";
+    case DType::int32:
+      return "int32";
   }
   return "unknown";
 }

@@ -25,12 +25,12 @@ struct GradSlot {
 
   std::uint32_t refs = 0;
   bool requires_grad = true;
-  bool keep = false;           ///< an interior gradient is dropped after use unless this is set
+  bool keep = false;  ///< an interior gradient is dropped after use unless this is set
   DType dtype;
   Shape shape;
-  std::uint64_t mark = 0;      ///< the backward pass that has seen this slot
-  Array grad;                  ///< undefined: no gradient, which is not the same as zeros
-  Ref<Node> producer;          ///< none for a leaf
+  std::uint64_t mark = 0;  ///< the backward pass that has seen this slot
+  Array grad;              ///< undefined: no gradient, which is not the same as zeros
+  Ref<Node> producer;      ///< none for a leaf
   std::unique_ptr<std::vector<GradObserver>> observers;
 };
 

@@ -85,12 +85,14 @@ Tensor gelu(const Tensor& x, Gelu form = Gelu::tanh);
 enum class Transpose { no, yes };
 /// a [..., M, K] times b [..., K, N] gives [..., M, N] (shapes after the flags); leading dimensions broadcast. A
 /// vector on either side is a row or a column that the result leaves out, as in PyTorch.
-Tensor matmul(const Tensor& a, const Tensor& b, Transpose a_flag = Transpose::no, Transpose b_flag = Transpose::no);
+Tensor matmul(const Tensor& a, const Tensor& b, Transpose a_flag = Transpose::no,
+              Transpose b_flag = Transpose::no);
 /// x [..., in] times weight [out, in] transposed, plus bias [out]: y [..., out]. `bias` may be undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// Several linear maps of one x in one product: y [..., sum of out], the results one after another in the last
 /// dimension. `biases` is empty or has one entry, possibly undefined, for each weight.
-Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases = {});
+Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights,
+                     const std::vector<Tensor>& biases = {});
 
 // ---- Reductions (core/ops/reduce.cpp). Without `dims` over all of them. Sums accumulate in double.
 

@@ -100,7 +100,8 @@ class Workers {
     while (claim_and_run()) {
     }
     inside_chunk = false;
-    for (int spins = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(chunks); ++spins) {
+    for (int spins = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(chunks);
+         ++spins) {
       if (spins < kSpinsBeforeYield) {
         pause_briefly();
       } else {
@@ -112,8 +113,8 @@ class Workers {
 
  private:
   static constexpr std::uint64_t kClosed = 0xffffffff;  // above every number of chunks
-  static constexpr int kSpinsBeforeYield = 2000;  // about 40 us
-  static constexpr int kSpinsBeforeSleep = 4000;  // the serial parts between two products are shorter
+  static constexpr int kSpinsBeforeYield = 2000;        // about 40 us
+  static constexpr int kSpinsBeforeSleep = 4000;        // the serial parts between two products are shorter
 
   bool work_waiting() const {
     const std::uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
@@ -129,7 +130,8 @@ class Workers {
       const std::uint64_t control = control_.load(std::memory_order_acquire);
       if ((ticket & 0xffffffff) >= chunks) return false;
       // A field of a later job can only be seen after that job has changed the ticket, and then this fails.
-      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                         std::memory_order_acquire))
         continue;
       if (control != control_register()) set_control_register(control);
       body(context, static_cast<std::int64_t>(ticket & 0xffffffff));
@@ -211,12 +213,15 @@ int thread_count() { return workers().threads(); }
 void set_thread_count(int threads) { workers().resize(std::max(1, threads)); }
 
 void internal::run_chunks(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context) {
-  if (!inside_chunk && chunks > 1 && chunks < (std::int64_t{1} << 32) - 1024 && workers().run(chunks, body, context))
+  if (!inside_chunk && chunks > 1 && chunks < (std::int64_t{1} << 32) - 1024 &&
+      workers().run(chunks, body, context))
     return;
   for (std::int64_t i = 0; i < chunks; ++i) body(context, i);
 }
 
-FlushSubnormals::FlushSubnormals() : before_(control_register()) { set_control_register(before_ | kFlushBits); }
+FlushSubnormals::FlushSubnormals() : before_(control_register()) {
+  set_control_register(before_ | kFlushBits);
+}
 FlushSubnormals::~FlushSubnormals() { set_control_register(before_); }
 
 }  // namespace handgrad

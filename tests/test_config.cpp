@@ -68,7 +68,8 @@ TEST_CASE("config: what does not fit is named by file, place and rule") {
   config.root["train"]["batch_size"] = -4;  // H106
   CHECK(config.message() == config.file() + ": /train/batch_size: must be at least 1, got -4");
   config.root["train"]["batch_size"] = "2";
-  CHECK(config.message().rfind(config.file() + ": /train/batch_size: must be a whole number, got ", 0) == 0);
+  CHECK(config.message().rfind(config.file() + ": /train/batch_size: must be an integer, got the text \"2\"",
+                               0) == 0);
   config.root["train"]["batch_size"] = 2;
   config.root["train"].erase("steps");
   CHECK(config.message() == config.file() + ": /train/steps: is missing: how long shall the run be?");

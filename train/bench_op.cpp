@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "handgrad/core/autograd.h"
+#include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
 #include "handgrad/train/bench.h"
 
@@ -33,6 +34,7 @@ double median_ns(const Work& work) {
 /// `step` maps a tensor of the shape of `x` to another one of that shape.
 template <class Step>
 OpTime time_chain(const char* op, const Tensor& start, const Step& step) {
+  pool_trim();  // blocks that follow each other in memory, as in a program that does only this
   Tensor x = start;
   x.requires_grad();
   const Array dy = Array::full(x.shape(), 1);

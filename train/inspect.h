@@ -14,11 +14,11 @@ namespace handgrad::train {
 struct InspectOptions {
   enum class Format { table, csv, json };
 
-  std::vector<std::string> names;  ///< patterns (nn/pattern.h); none: everything that was recorded
-  std::string steps;               ///< "250", "1:5" (5 included), "last"; empty: the whole run
-  bool values = false;             ///< every number, not only their mean, std, min, max
-  bool all = false;                ///< every feature in a ranking, not only the first and the last ones
-  bool ascii = false;              ///< no characters beyond ASCII
+  std::vector<std::string> names = {};  ///< patterns (nn/pattern.h); none: everything that was recorded
+  std::string steps = {};               ///< "250", "1:5" (5 included), "last"; empty: the whole run
+  bool values = false;                  ///< every number, not only their mean, std, min, max
+  bool all = false;                     ///< every feature in a ranking, not only the first and the last ones
+  bool ascii = false;                   ///< no characters beyond ASCII
   Format format = Format::table;
 };
 

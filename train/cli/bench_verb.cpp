@@ -12,7 +12,8 @@
 namespace handgrad::train::cli {
 
 void add_bench(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb = app.add_subcommand("bench", "measure how long operations and training steps take")->group("prove");
+  CLI::App* verb =
+      app.add_subcommand("bench", "measure how long operations and training steps take")->group("prove");
   verb->require_subcommand(1);
   auto json = std::make_shared<bool>(false);
   auto config = std::make_shared<ConfigOptions>();
