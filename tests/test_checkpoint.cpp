@@ -10,6 +10,8 @@
 #include <iterator>
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "handgrad/nn/safetensors.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/name_report.h"
@@ -73,7 +75,7 @@ TEST_CASE("checkpoint: H85 ten steps are five, a checkpoint and five more, to th
   CHECK(state.seed == 7);
   CHECK(state.optimizer == "adamw");
   CHECK(state.best_loss == 1.25);
-  CHECK(state.config.dump() == R"({"train":{"steps":10}})");
+  CHECK(state.config == R"({"train":{"steps":10}})");
   CHECK(second.trainer.best_loss() == 1.25);
   CHECK(second.trainer.step_count() == 5);
   for (std::size_t step = 5; step < 10; ++step) {

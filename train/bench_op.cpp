@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include <nlohmann/json.hpp>
+
 #include "handgrad/core/autograd.h"
+
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
 #include "handgrad/train/bench.h"

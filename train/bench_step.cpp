@@ -6,7 +6,10 @@
 #include <chrono>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "handgrad/core/kernels/table.h"
+
 #include "handgrad/core/memory.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/attention.h"

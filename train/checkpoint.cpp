@@ -10,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <nlohmann/json.hpp>
+
 #include "handgrad/data/text_file.h"
 #include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/safetensors.h"
@@ -97,6 +99,10 @@ void put_in_place(const fs::path& unfinished, const fs::path& place) {
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:06}", kPrefix, step); }
 
+fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer) {
+  return save_checkpoint(checkpoints, trainer, Json());
+}
+
 fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const Json& config) {
   const fs::path place = checkpoints / checkpoint_name(trainer.step_count());
   fs::path unfinished = place;
@@ -134,7 +140,7 @@ CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
     state.seed = json.at("random").at("seed").get<std::uint64_t>();
     state.optimizer = json.at("optimizer").get<std::string>();
     if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
-    state.config = json.at("config");
+    state.config = json.at("config").dump();
     if (state.step < 0) refuse(path, fmt::format("step must be at least 0, got {}", state.step));
     return state;
   } catch (const Json::exception& error) {

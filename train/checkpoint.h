@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "handgrad/train/trainer.h"
 
@@ -28,7 +28,9 @@ std::string checkpoint_name(std::int64_t step);
 /// path and reason when the disk is full or something else cannot be written; then nothing that was there
 /// before has changed.
 std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer,
-                                      const nlohmann::ordered_json& config = {});
+                                      const nlohmann::ordered_json& config);
+/// The same without a config.
+std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer);
 
 /// What state.json says.
 struct CheckpointState {
@@ -38,7 +40,7 @@ struct CheckpointState {
   std::uint64_t seed = 0;
   std::string optimizer;  ///< its type
   std::optional<double> best_loss;
-  nlohmann::ordered_json config;
+  std::string config;  ///< JSON; "null" without one
 };
 CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
 

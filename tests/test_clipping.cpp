@@ -1,0 +1,117 @@
+// The norm of all gradients, clipping by it (H49, H50), and the kernels of an update on each instruction set.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "expect.h"
+#include "handgrad/core/kernels/table.h"
+#include "handgrad/core/parallel.h"
+#include "handgrad/train/clip.h"
+#include "handgrad/train/sgd.h"
+
+using namespace handgrad;
+using namespace handgrad::train;
+
+namespace {
+
+void give(Parameter& parameter, const std::vector<double>& gradient) {
+  parameter.slot()->grad = Array::of(gradient, parameter.shape(), parameter.dtype());
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+TEST_CASE("clipping: H49 the norm is a double, and what is not finite is named") {
+  Parameter w("w", Tensor::zeros({100})), v("v", Tensor::zeros({2}));
+  const Parameters all = {{"v", &v, nullptr}, {"w", &w, nullptr}};
+  GlobalNorm global_norm;
+  give(w, std::vector<double>(100, 1e20));
+  GradientNorm norm = global_norm(all);  // v has no gradient
+  CHECK(norm.norm == doctest::Approx(1e21).epsilon(1e-7));
+  CHECK_FALSE(norm.first_non_finite.has_value());
+  Sgd sgd(all, {.lr = 1});
+  sgd.step(1, clip_factor(norm.norm, 1));
+  CHECK(w.values()[0] == doctest::Approx(-0.1).epsilon(1e-6));
+
+  give(v, {1, -kInfinity});
+  give(w, std::vector<double>(100, std::nan("")));
+  norm = global_norm(all);
+  CHECK(norm.first_non_finite == std::size_t{0});
+  CHECK_FALSE(std::isfinite(norm.norm));
+  CHECK(v.grad().values() == std::vector<double>{1, -kInfinity});
+  v.freeze();
+  CHECK(global_norm(all).first_non_finite == std::size_t{1});
+}
+
+TEST_CASE("clipping: H50 zeros stay zeros, and 0 switches it off") {
+  Parameter w("w", Tensor::ones({1}));
+  give(w, {0});
+  GlobalNorm global_norm;
+  CHECK(global_norm({{"w", &w, nullptr}}).norm == 0);
+  CHECK(clip_factor(0, 1) == 1);
+  CHECK(clip_factor(5, 0) == 1);
+  CHECK(clip_factor(1, 1) == 1);
+  CHECK(clip_factor(4, 1) == 1 / (4 + 1e-6));
+}
+
+TEST_CASE("clipping: the norm over several gradients, in chunks, in double, for any number of threads") {
+  Parameter large("l", Tensor::zeros({400, 251}, DType::float32)),
+      small("s", Tensor::zeros({3}, DType::float64));
+  large.slot()->grad = expect::normal({400, 251}, 1);
+  give(small, {3, -4, 12});
+  const Parameters all = {{"l", &large, nullptr}, {"s", &small, nullptr}};
+  long double sum = 169;
+  for (const double x : large.grad().values()) sum += static_cast<long double>(x) * x;
+  const int before = thread_count();
+  GlobalNorm global_norm;
+  set_thread_count(1);
+  const double norm = global_norm(all).norm;
+  CHECK(norm == doctest::Approx(static_cast<double>(std::sqrt(sum))).epsilon(1e-14));
+  for (const int threads : {2, 3}) {
+    set_thread_count(threads);
+    CHECK(global_norm(all).norm == norm);
+  }
+  set_thread_count(before);
+
+  // Finite, but beyond what the squares of doubles can hold.
+  give(small, {3e200, -4e200, 0});
+  CHECK(global_norm({{"s", &small, nullptr}}).norm == doctest::Approx(5e200).epsilon(1e-14));
+}
+
+TEST_CASE("update kernels: the instruction sets agree") {
+  const auto* baseline = kernels::table_of<float>("baseline");
+  REQUIRE(baseline != nullptr);
+  const kernels::AdamFactors<float> factors{.gradient_scale = 0.5f,
+                                            .l2 = 0.01f,
+                                            .keep = 0.999f,
+                                            .one_minus_beta1 = 0.1f,
+                                            .beta2 = 0.95f,
+                                            .one_minus_beta2 = 0.05f,
+                                            .step_size = 0.02f,
+                                            .root_correction = 1.5f,
+                                            .eps = 1e-8f};
+  for (const std::int64_t n : {1, 15, 16, 17, 100}) {
+    const auto run = [&](const kernels::Table<float>& table) {
+      Array w = expect::normal({n}, 1), m = expect::normal({n}, 2),
+            v = expect::normal({n}, 3, DType::float32, 4, 1);
+      const Array g = expect::normal({n}, 4);
+      table.update_rows.adam(w.mutable_data<float>(), m.mutable_data<float>(), v.mutable_data<float>(),
+                             g.data<float>(), n, factors);
+      return w;
+    };
+    const Array expected = run(*baseline);
+    Array fused;
+    for (const char* target : {"avx2", "avx512"}) {
+      const auto* table = kernels::table_of<float>(target);
+      if (table == nullptr) continue;
+      const Array actual = run(*table);
+      expect::near(actual, expected.values(), 1e-6, 1e-6);  // the baseline has no fused multiply-add
+      if (fused.defined()) CHECK(expect::same_bits(actual, fused));
+      fused = actual;
+    }
+  }
+}
