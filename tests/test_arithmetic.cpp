@@ -51,7 +51,8 @@ const std::pair<Shape, Shape> kBroadcast[] = {
 }  // namespace
 
 TEST_CASE("arithmetic: values under broadcasting up to six dimensions") {
-  for (const auto& [a_shape, b_shape] : kBroadcast) {
+  for (const auto& form : kBroadcast) {
+    const Shape &a_shape = form.first, &b_shape = form.second;
     CAPTURE(a_shape.text());
     CAPTURE(b_shape.text());
     const Tensor a = Tensor::constant(expect::normal(a_shape, 1, DType::float64));
@@ -75,7 +76,8 @@ TEST_CASE("arithmetic: values under broadcasting up to six dimensions") {
 }
 
 TEST_CASE("arithmetic: gradients under broadcasting up to six dimensions") {
-  for (const auto& [a_shape, b_shape] : kBroadcast) {
+  for (const auto& form : kBroadcast) {
+    const Shape &a_shape = form.first, &b_shape = form.second;
     CAPTURE(a_shape.text());
     CAPTURE(b_shape.text());
     const Tensor a = Tensor::constant(expect::normal(a_shape, 1, DType::float64));
@@ -175,7 +177,8 @@ TEST_CASE("arithmetic: dimensions of size 0") {
   const std::pair<Shape, Shape> forms[] = {
       {{0}, {0}},      {{0, 4}, {4}}, {{0, 4}, {0, 1}},      {{2, 0}, {2, 1}},
       {{3, 0, 2}, {}}, {{0}, {1}},    {{2, 1, 3}, {2, 0, 1}}};
-  for (const auto& [a_shape, b_shape] : forms) {
+  for (const auto& form : forms) {
+    const Shape &a_shape = form.first, &b_shape = form.second;
     CAPTURE(a_shape.text());
     CAPTURE(b_shape.text());
     Shape shape;

@@ -116,4 +116,5 @@ TEST_CASE("autograd: adding up losses by value keeps memory flat, adding up node
   sum_of_nodes = Tensor();
   pool_trim();
   CHECK(pool_stats().bytes_from_system == start);
+  CHECK(std::isfinite(total));
 }

@@ -155,8 +155,8 @@ TEST_CASE("equal runs leave equal bytes, with 1, 2 and 3 threads") {
     }
     CHECK(text == inspected);
     CHECK(files.size() == reference.size());
-    for (const auto& [name, bytes] : reference)
-      CHECK_MESSAGE(files.at(name) == bytes, name, " with ", runs[i]);
+    for (const auto& file : reference)
+      CHECK_MESSAGE(files.at(file.first) == file.second, file.first, " with ", runs[i]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "handgrad/core/error.h"
+#include "handgrad/core/random.h"
 #include "handgrad/nn/safetensors.h"
 #include "temporary_folder.h"
 
@@ -235,6 +236,30 @@ TEST_CASE("safetensors: headers of another form are refused") {
   CHECK(file.refusal("{", 0) != "accepted");
   CHECK(file.refusal("{\"\xff\":{}}", 0) != "accepted");
   CHECK(file.refusal(R"({"t":)" + std::string(100000, '[') + "}", 0) == "tensor t: must be an object");
+}
+
+TEST_CASE("safetensors: whatever byte is damaged, the answer is an error or numbers") {
+  const File file;
+  const std::string header =
+      R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}}     )";
+  file.write(header, std::string(14, 'x'));
+  const std::string good = read_bytes(file.path);
+  REQUIRE(file.refusal() == "accepted");
+  Random random(1);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string bad = good;
+    for (std::uint64_t flips = 1 + random.below(3); flips > 0; --flips) {
+      bad[random.below(bad.size())] =
+          static_cast<char>(i % 2 == 0 ? random.below(256) : "{}[]\",:0918"[random.below(12)]);
+    }
+    if (i % 10 == 0) bad.resize(random.below(bad.size()));
+    file.write(bad);
+    CAPTURE(bad);
+    refused += file.refusal() == "accepted" ? 0 : 1;
+  }
+  CHECK(refused > 1000);
 }
 
 TEST_CASE("safetensors: files that cannot be read or written say why") {

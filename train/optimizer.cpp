@@ -1,5 +1,7 @@
 #include "handgrad/train/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -133,6 +135,9 @@ void Optimizer::load_state(const std::vector<nn::NamedArray>& given, const std::
     if (count == nullptr) continue;  // never updated; its arrays, if there are any, are left over
     if (fits(named.name + ".step", *count, {1}, DType::int32)) {
       loaded[i].updates = *count->data<std::int32_t>();
+      if (loaded[i].updates < 1) {
+        throw Error(source, fmt::format("{}.step must be at least 1, got {}", named.name, loaded[i].updates));
+      }
     }
     for (std::size_t k = 0; k < state_names_.size(); ++k) {
       const std::string name = named.name + "." + state_names_[k];
