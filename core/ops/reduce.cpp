@@ -10,10 +10,10 @@
 // save nothing; var saves x and its mean; max saves positions. Of no elements: sum 0, mean and var NaN, max
 // an error.
 #include <algorithm>
-#include <limits>
 
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/checks.h"
+#include "handgrad/core/kernels/table.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
 #include "handgrad/core/ops/reduce_plan.h"
@@ -22,6 +22,7 @@ namespace handgrad {
 namespace {
 
 using Flags = bool[Shape::kMaxRank];
+using Block = ReducePlan::Block;
 
 // ---- Checks
 
@@ -29,7 +30,7 @@ using Flags = bool[Shape::kMaxRank];
 Shape checked_dims(const char* op, const Tensor& x, const Dims& dims) {
   checks::common_type(op, {{"x", x}});
   if (dims.empty())
-    throw ShapeError(op, "dims must name at least one dimension", {{"x", x.shape()}},
+    throw ShapeError(op, "dims must name at least one dimension, got []", {{"x", x.shape()}},
                      "leave dims out to reduce over all of them");
   Flags chosen = {};
   for (const std::int64_t dim : dims) {
@@ -69,19 +70,6 @@ ReducePlan plan_for(const Shape& shape, const Shape& dims) {
   return {shape, reduced};
 }
 
-// ---- Rows
-
-/// Sum of term(x[i]) in eight lanes, so that additions need not wait for each other.
-template <class T, class Term>
-double row_sum(const T* x, std::int64_t n, const Term& term) {
-  double lanes[8] = {};
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; ++j) lanes[j] += term(static_cast<double>(x[i + j]));
-  for (; i < n; ++i) lanes[i % 8] += term(static_cast<double>(x[i]));
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
 /// Double accumulators for the results of a plan, zero at first.
 class Sums {
  public:
@@ -90,61 +78,61 @@ class Sums {
     std::fill_n(memory_.as<double>(), plan.results() * plan.partials(), 0.0);
   }
 
-  /// Adds term(x, result) of every element of x to its result.
-  template <class T, class Term>
-  void add(const T* x, const Term& term) {
+  /// Lets add_block(block, sums) add a block to its results, which begin at `sums`, and joins partial sums.
+  template <class AddBlock>
+  const double* add_up(const AddBlock& add_block) {
     double* sums = memory_.as<double>();
-    plan_.walk([&](std::int64_t partial, std::int64_t at, std::int64_t n, std::int64_t y) {
-      double* to = sums + partial * plan_.results() + y;
-      if (plan_.row_is_reduced()) {
-        *to += row_sum(x + at, n, [&](double v) { return term(v, y); });
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) to[i] += term(static_cast<double>(x[at + i]), y + i);
-      }
-    });
-    for (std::int64_t i = plan_.results(); i < plan_.results() * plan_.partials(); ++i)
-      sums[i % plan_.results()] += sums[i];
+    const std::int64_t results = plan_.results();
+    plan_.walk([&](const Block& block) { add_block(block, sums + block.partial * results + block.y); });
+    for (std::int64_t partial = 1; partial < plan_.partials(); ++partial)
+      for (std::int64_t i = 0; i < results; ++i) sums[i] += sums[partial * results + i];
+    return sums;
   }
-
-  const double* data() const { return memory_.as<double>(); }
 
  private:
   const ReducePlan& plan_;
   Scratch memory_;
 };
 
-/// dx = slope(dy, result, x) of every element, or += it.
-template <class T, class Slope>
-void spread(const ReducePlan& plan, T* dx, const T* dy, bool add, const Slope& slope) {
-  plan.walk([&](std::int64_t, std::int64_t at, std::int64_t n, std::int64_t y) {
-    T* to = dx + at;
-    const std::int64_t step = plan.row_is_reduced() ? 0 : 1;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T g = slope(dy[y + i * step], y + i * step, at + i);
-      to[i] = add ? to[i] + g : g;
-    }
-  });
-}
-
 // ---- sum and mean
 
-void sum_backward(const Node& node, const Array& dy, GradSink& sink) {
-  const GradSink::Target dx = sink.into(0);
-  const ReducePlan plan = plan_for(dx.array.shape(), node.list("dims"));
-  dispatch(dy.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    spread(plan, dx.array.mutable_data<T>(), dy.data<T>(), dx.add, [](T g, auto, auto) { return g; });
+template <class T>
+const double* plain_sums(const ReducePlan& plan, const T* x, Sums& sums) {
+  const auto& kernel = kernels::table<T>().reduce;
+  const bool along_rows = plan.row_is_reduced();
+  return sums.add_up([&](const Block& b, double* to) {
+    if (!along_rows) return kernel.add_columns(to, x + b.x, b.rows, b.columns, b.row_step);
+    for (std::int64_t r = 0; r < b.rows; ++r) to[r] += kernel.sum(x + b.x + r * b.row_step, b.columns);
   });
 }
 
-void mean_backward(const Node& node, const Array& dy, GradSink& sink) {
+/// dx = dy / divisor at every element of a result.
+template <class T>
+void spread(const ReducePlan& plan, const T* dy, GradSink::Target dx, T divisor) {
+  T* to = dx.array.mutable_data<T>();
+  const bool along_rows = plan.row_is_reduced();
+  const auto divide = kernels::table<T>().elementwise.div;
+  plan.walk([&](const Block& b) {
+    const kernels::Operand<T> g = {dy + b.y, along_rows, !along_rows}, n = {&divisor, 0, 0};
+    if (b.row_step == b.columns) return divide(to + b.x, g, n, b.rows, b.columns, dx.add);
+    for (std::int64_t r = 0; r < b.rows; ++r) divide(to + b.x + r * b.row_step, g, n, 1, b.columns, dx.add);
+  });
+}
+
+void spread_backward(const Node& node, const Array& dy, GradSink& sink, bool is_mean) {
   const GradSink::Target dx = sink.into(0);
   const ReducePlan plan = plan_for(dx.array.shape(), node.list("dims"));
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto n = static_cast<T>(plan.reduced());
-    spread(plan, dx.array.mutable_data<T>(), dy.data<T>(), dx.add, [n](T g, auto, auto) { return g / n; });
+    spread<T>(plan, dy.data<T>(), dx, is_mean ? static_cast<T>(plan.reduced()) : T{1});
   });
+}
+
+void sum_backward(const Node& node, const Array& dy, GradSink& sink) {
+  spread_backward(node, dy, sink, false);
+}
+void mean_backward(const Node& node, const Array& dy, GradSink& sink) {
+  spread_backward(node, dy, sink, true);
 }
 
 Tensor sum_or_mean(const char* op, const Tensor& x, const Shape& dims, KeepDim keep, Backward backward) {
@@ -154,14 +142,47 @@ Tensor sum_or_mean(const char* op, const Tensor& x, const Shape& dims, KeepDim k
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Sums sums(plan);
-    sums.add(x.array().data<T>(), [](double v, auto) { return v; });
-    std::transform(sums.data(), sums.data() + plan.results(), y.mutable_data<T>(),
-                   [divisor](double s) { return static_cast<T>(s / divisor); });
+    const double* total = plain_sums(plan, x.array().data<T>(), sums);
+    T* to = y.mutable_data<T>();
+    for (std::int64_t i = 0; i < plan.results(); ++i) to[i] = static_cast<T>(total[i] / divisor);
   });
   return record(op, std::move(y), {x}, {}, backward, {{"dims", dims}});
 }
 
 // ---- var
+
+/// Sum of (x - mean)^2 in eight lanes, so that additions need not wait for each other.
+template <class T>
+double squared_distances(const T* x, std::int64_t n, double mean) {
+  const auto squared = [mean](T v) {
+    return (static_cast<double>(v) - mean) * (static_cast<double>(v) - mean);
+  };
+  double lanes[8] = {};
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int j = 0; j < 8; ++j) lanes[j] += squared(x[i + j]);
+  for (int j = 0; i < n; ++i, ++j) lanes[j] += squared(x[i]);
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+template <class T>
+const double* squared_distances(const ReducePlan& plan, const T* x, const double* mean, Sums& sums) {
+  const bool along_rows = plan.row_is_reduced();
+  return sums.add_up([&](const Block& b, double* to) {
+    const double* center = mean + b.y;
+    for (std::int64_t r = 0; r < b.rows; ++r) {
+      const T* row = x + b.x + r * b.row_step;
+      if (along_rows) {
+        to[r] += squared_distances(row, b.columns, center[r]);
+      } else {
+        for (std::int64_t i = 0; i < b.columns; ++i) {
+          const double distance = static_cast<double>(row[i]) - center[i];
+          to[i] += distance * distance;
+        }
+      }
+    }
+  });
+}
 
 void var_backward(const Node& node, const Array& dy, GradSink& sink) {
   const Array& x = node.saved("x");
@@ -169,12 +190,22 @@ void var_backward(const Node& node, const Array& dy, GradSink& sink) {
   const double divisor = node.number("divisor");
   const GradSink::Target dx = sink.into(0);
   const ReducePlan plan = plan_for(x.shape(), node.list("dims"));
+  const std::int64_t row = plan.row_is_reduced(), column = 1 - row;  // steps in the results
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T* numbers = x.data<T>();
-    spread(plan, dx.array.mutable_data<T>(), dy.data<T>(), dx.add, [&](T g, auto result, auto i) {
-      if (g == 0) return T{0};
-      return static_cast<T>(g * 2 / divisor * (static_cast<double>(numbers[i]) - mean[result]));
+    const T *numbers = x.data<T>(), *g = dy.data<T>();
+    T* gradient = dx.array.mutable_data<T>();
+    plan.walk([&](const Block& b) {
+      for (std::int64_t r = 0; r < b.rows; ++r) {
+        const std::int64_t at = b.x + r * b.row_step, y = b.y + r * row;
+        for (std::int64_t i = 0; i < b.columns; ++i) {
+          const auto upstream = static_cast<double>(g[y + i * column]);
+          // A result that nobody needs stays silent even where its variance is not a number.
+          const double slope = upstream == 0 ? 0 : upstream * 2 / divisor;
+          const T d = static_cast<T>(slope * (static_cast<double>(numbers[at + i]) - mean[y + i * column]));
+          gradient[at + i] = dx.add ? gradient[at + i] + d : d;
+        }
+      }
     });
   });
 }
@@ -187,12 +218,22 @@ bool beats(T a, T b) {
   return a > b || (a != a && b == b);
 }
 
+/// Position of the first of the largest of n > 0 numbers, or of the first NaN.
 template <class T>
 std::int64_t row_winner(const T* x, std::int64_t n) {
-  std::int64_t best = 0;
-  for (std::int64_t i = 1; i < n; ++i)
-    if (beats(x[i], x[best])) best = i;
-  return best;
+  constexpr std::int64_t kStretch = 256;  // of which the kernel tells the largest number, but not where it is
+  const auto largest_of = kernels::table<T>().reduce.max;
+  std::int64_t stretch = 0;
+  T largest = largest_of(x, std::min(n, kStretch));
+  for (std::int64_t i = kStretch; i < n && largest == largest; i += kStretch) {
+    const T here = largest_of(x + i, std::min(n - i, kStretch));
+    if (!beats(here, largest)) continue;
+    largest = here;
+    stretch = i;
+  }
+  std::int64_t i = stretch;
+  while (!(x[i] == largest || (x[i] != x[i] && largest != largest))) ++i;
+  return i;
 }
 
 /// For each result the position in x of its first largest element.
@@ -204,10 +245,16 @@ void find_winners(const ReducePlan& plan, const T* x, std::int64_t* winners) {
     if (candidate != kNone && (winner == kNone || beats(x[candidate], x[winner]))) winner = candidate;
   };
   std::fill_n(winners, all, kNone);
-  plan.walk([&](std::int64_t partial, std::int64_t at, std::int64_t n, std::int64_t y) {
-    std::int64_t* to = winners + partial * results + y;
-    if (plan.row_is_reduced()) return offer(*to, at + row_winner(x + at, n));
-    for (std::int64_t i = 0; i < n; ++i) offer(to[i], at + i);
+  plan.walk([&](const Block& b) {
+    std::int64_t* to = winners + b.partial * results + b.y;
+    for (std::int64_t r = 0; r < b.rows; ++r) {
+      const std::int64_t at = b.x + r * b.row_step;
+      if (plan.row_is_reduced()) {
+        offer(to[r], at + row_winner(x + at, b.columns));
+      } else {
+        for (std::int64_t i = 0; i < b.columns; ++i) offer(to[i], at + i);
+      }
+    }
   });
   for (std::int64_t i = results; i < all; ++i) offer(winners[i % results], winners[i]);
 }
@@ -273,16 +320,12 @@ Tensor var(const Tensor& x, const Dims& dims, KeepDim keep, Variance form) {
     using T = decltype(zero);
     const T* numbers = x.array().data<T>();
     double* means = mean.mutable_data<double>();
-    {
-      Sums sums(plan);
-      sums.add(numbers, [](double v, auto) { return v; });
-      std::transform(sums.data(), sums.data() + plan.results(), means, [n](double s) { return s / n; });
-    }
-    Sums squares(plan);
-    squares.add(numbers,
-                [means](double v, auto result) { return (v - means[result]) * (v - means[result]); });
-    std::transform(squares.data(), squares.data() + plan.results(), y.mutable_data<T>(),
-                   [divisor](double s) { return static_cast<T>(s / divisor); });
+    Sums sums(plan), squares(plan);
+    const double* total = plain_sums(plan, numbers, sums);
+    for (std::int64_t i = 0; i < plan.results(); ++i) means[i] = total[i] / n;
+    const double* square = squared_distances(plan, numbers, means, squares);
+    T* to = y.mutable_data<T>();
+    for (std::int64_t i = 0; i < plan.results(); ++i) to[i] = static_cast<T>(square[i] / divisor);
   });
   return record("var", std::move(y), {x}, {{"x", x.array()}, {"mean", mean}}, var_backward,
                 {{"dims", over}, {"divisor", divisor}});

@@ -26,8 +26,16 @@ class ReducePlan {
   /// How many sets of partial results the walk fills, to be joined in order; it depends on the shape only.
   std::int64_t partials() const { return cut_ == Cut::into_partials ? parts_ : 1; }
 
-  /// Calls body(partial, x, n, y) for every row: n elements from position x of the operand on, whose results
-  /// start at position y. Calls for the same results come in order, others on any thread.
+  /// A part of the operand: `rows` rows of `columns` numbers from position x on, `row_step` apart. Where rows are
+  /// reduced, each gives one result, from position y on; else each column does.
+  struct Block {
+    std::int64_t partial;
+    std::int64_t x, rows, columns, row_step;
+    std::int64_t y;
+  };
+
+  /// Calls body(block) for blocks that together are the operand. Those with the same results come in order, others
+  /// on any thread.
   template <class Body>
   void walk(const Body& body) const {
     if (elements_ == 0) return;
@@ -47,21 +55,23 @@ class ReducePlan {
   template <class Body>
   void walk_part(std::int64_t part, std::int64_t begin, std::int64_t end, const Body& body) const {
     const std::int64_t partial = cut_ == Cut::into_partials ? part : 0;
-    if (runs_ == 1) return body(partial, begin, end - begin, begin * step_[0]);
-    if (cut_ == Cut::columns) {
-      for (std::int64_t r = 0; r < size_[0]; ++r) body(partial, r * size_[1] + begin, end - begin, begin);
-      return;
+    if (runs_ == 1) return body(Block{partial, begin, 1, end - begin, end - begin, begin * step_[0]});
+    const std::int64_t rows = size_[runs_ - 2], columns = size_[runs_ - 1];
+    if (cut_ == Cut::columns) return body(Block{partial, begin, rows, end - begin, columns, begin});
+    Block block = {partial, begin * (elements_ / size_[0]), rows, columns, columns, begin * step_[0]};
+    if (runs_ == 2) {
+      block.rows = end - begin;
+      return body(block);
     }
-    const std::int64_t row = size_[runs_ - 1], rows = elements_ / size_[0] / row * (end - begin);
     std::int64_t at[Shape::kMaxRank] = {};
-    std::int64_t x = begin * (elements_ / size_[0]), y = begin * step_[0];
-    for (std::int64_t r = 0; r < rows; ++r, x += row) {
-      body(partial, x, row, y);
-      for (int d = runs_ - 2; d >= 0; --d) {
-        y += step_[d];
+    const std::int64_t last = end * (elements_ / size_[0]);
+    for (; block.x < last; block.x += rows * columns) {
+      body(block);
+      for (int d = runs_ - 3; d >= 0; --d) {
+        block.y += step_[d];
         if (d == 0 || ++at[d] < size_[d]) break;
         at[d] = 0;
-        y -= step_[d] * size_[d];
+        block.y -= step_[d] * size_[d];
       }
     }
   }
