@@ -331,6 +331,7 @@ TEST_CASE("optimizer: state goes into a checkpoint and comes back") {
 
   // H88: loading twice leaves one set of moments, and the next step is the same.
   Adam second(all, {}, Decay::decoupled);
+  const std::vector<double> mean = copy[1].array.values();
   second.load_state(copy);
   second.load_state(copy);
   CHECK(second.updates(0) == 2);
@@ -338,7 +339,7 @@ TEST_CASE("optimizer: state goes into a checkpoint and comes back") {
   w.mutable_array().assign(start);
   second.step(0.1);
   CHECK(expect::same_bits(w.array(), end));
-  CHECK(copy[0].array.values() == std::vector<double>{2});  // what was loaded is a copy
+  CHECK(copy[1].array.values() == mean);  // what was loaded is a copy
 }
 
 TEST_CASE("optimizer: state of another model is refused whole") {

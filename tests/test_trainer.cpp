@@ -260,6 +260,30 @@ TEST_CASE("trainer: validation loss is the mean over all tokens, and leaves no t
   CHECK_THROWS_AS(alone.trainer.validation_loss(), ValueError);
 }
 
+TEST_CASE(
+    "trainer: dropout has numbers of its own for every seed, step and micro-batch, and the same ones again") {
+  static std::vector<std::vector<double>> masks;  // of all steps, in order
+  const auto masks_of = [](std::uint64_t seed) {
+    masks.clear();
+    Formula model([](const Formula& formula) {
+      masks.push_back(dropout(Tensor::ones({64}), 0.5).values());
+      return sum(square(formula.used));
+    });
+    toy::Rows rows(1, 2);
+    Sgd optimizer(model.named_parameters(), {.lr = 0.1});
+    const ConstantSchedule schedule({.lr = 0.1});
+    Trainer(model, rows, optimizer, schedule, {.seed = seed, .allow_unused = true}).run(2);
+    return masks;
+  };
+  const auto first = masks_of(1), again = masks_of(1), other = masks_of(2);
+  REQUIRE(first.size() == 4);
+  CHECK(first == again);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(first[i] != other[i]);
+    for (std::size_t j = 0; j < i; ++j) CHECK(first[i] != first[j]);
+  }
+}
+
 TEST_CASE("trainer: the best loss is the smallest, and never NaN") {
   Training training({});
   Trainer& trainer = training.trainer;

@@ -140,7 +140,6 @@ double Trainer::validation_loss(std::int64_t max_batches) {
   const FlushSubnormals flush;
   const NoGrad no_grad;
   const nn::EvalMode eval_mode(model_);
-  const RandomContext context = random_context();
   const std::int64_t batches =
       max_batches > 0 ? std::min(max_batches, validation_->batches()) : validation_->batches();
   double sum = 0;
@@ -150,7 +149,6 @@ double Trainer::validation_loss(std::int64_t max_batches) {
     sum += loss_of_batch(model_, validation_batch_, 1).item();
     tokens += counted_targets(validation_batch_);
   }
-  set_random_context(context);
   return sum / divisor_for(tokens);
 }
 
