@@ -56,14 +56,14 @@ HANDGRAD_INLINE void binary_row(T* y, const T* a, const T* b, int64_t n, bool ad
 }
 
 template <class Op, bool A, bool B, class T>
-void binary_rows(T* y, Operand<T> a, Operand<T> b, int64_t rows, int64_t columns, bool add) {
+void binary_rows(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
   for (int64_t i = 0; i < rows; ++i) {
     binary_row<Op, A, B>(y + i * columns, a.data + i * a.row, b.data + i * b.row, columns, add);
   }
 }
 
 template <class Op, class T>
-void binary(T* y, Operand<T> a, Operand<T> b, int64_t rows, int64_t columns, bool add) {
+void binary(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
   if (rows <= 0 || columns <= 0) return;
   // Matrices without gaps are one long row.
   if (a.column == 1 && b.column == 1 && a.row == columns && b.row == columns) {

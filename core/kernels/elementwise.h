@@ -16,8 +16,11 @@ struct Operand {
 };
 
 /// y [rows, columns], dense, = a op b, or += when `add` is set. y may be the same memory as an operand of its shape.
+/// Operands come by reference: a copy on the stack is read in wider pieces than it was just written in, and the wait for
+/// that takes longer than adding four numbers.
 template <class T>
-using Binary = void (*)(T* y, Operand<T> a, Operand<T> b, int64_t rows, int64_t columns, bool add);
+using Binary = void (*)(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns,
+                        bool add);
 
 template <class T>
 struct Elementwise {
