@@ -6,7 +6,10 @@ set(targets handgrad_all)
 foreach(folder ${HANDGRAD_FOLDERS})
   list(APPEND targets handgrad_${folder})
   install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/handgrad/${folder}
-          FILES_MATCHING PATTERN "*.h")
+          FILES_MATCHING PATTERN "*.h"
+          PATTERN kernels EXCLUDE   # compiled for one instruction set each: not for others to include
+          PATTERN ops EXCLUDE       # what the sources of operations share
+          PATTERN matmul.h EXCLUDE)
 endforeach()
 install(TARGETS ${targets} EXPORT handgrad-targets)
 if(TARGET handgrad)
