@@ -97,11 +97,13 @@ TEST_CASE("reduce: shapes large enough to be cut into parts") {
 }
 
 TEST_CASE("reduce: gradients of large shapes reach every element") {
-  for (const auto& [shape, dims] : {std::pair<Shape, Dims>{{100003}, {0}},
-                                    {{2, 60000}, {0}},
-                                    {{3000, 33}, {0}},
-                                    {{3000, 33}, {1}},
-                                    {{300, 7, 53}, {0, 2}}}) {
+  for (const auto& form : {std::pair<Shape, Dims>{{100003}, {0}},
+                           {{2, 60000}, {0}},
+                           {{3000, 33}, {0}},
+                           {{3000, 33}, {1}},
+                           {{300, 7, 53}, {0, 2}}}) {
+    const Shape& shape = form.first;
+    const Dims& dims = form.second;
     INFO(shape.text(), " over ", dims.text());
     const auto groups = positions_by_result(shape, dims);
     Tensor x = expect::leaf(expect::normal(shape, 8, DType::float64));
