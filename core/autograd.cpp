@@ -29,8 +29,8 @@ Tensor attach(Array&& y, Ref<Node>&& node) {
 
 // ---- Node
 
-Ref<Node> Node::make(const char* op, Backward backward, const char* reason, ListView<Input> inputs,
-                     ListView<Save> saves, ListView<Attribute> attributes) {
+Ref<Node> Node::make(const char* op, Backward backward, const char* reason, const ListView<Input>& inputs,
+                     const ListView<Save>& saves, const ListView<Attribute>& attributes) {
   std::size_t saved_count = 0;
   for (const Save& save : saves) saved_count += save.wanted;
   const std::size_t bytes = sizeof(Node) + inputs.size() * sizeof(Ref<GradSlot>) +
@@ -138,15 +138,15 @@ void GradSink::move(int i, Array gradient) {
 
 // ---- record
 
-bool will_record(ListView<Input> inputs) {
+bool will_record(const ListView<Input>& inputs) {
   if (!gradients_on) return false;
   for (const Input& input : inputs)
     if (wants_gradient(input)) return true;
   return false;
 }
 
-Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
-              ListView<Attribute> attributes) {
+Tensor record(const char* op, Array y, const ListView<Input>& inputs, const ListView<Save>& saves,
+              Backward backward, const ListView<Attribute>& attributes) {
   if (backward == nullptr) [[unlikely]]
     throw GraphError(op, "record() must be given a backward function", {},
                      "no_gradient() for what has no derivative");
@@ -154,7 +154,7 @@ Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> sa
   return attach(std::move(y), Node::make(op, backward, nullptr, inputs, saves, attributes));
 }
 
-Tensor no_gradient(const char* op, const char* reason, Array y, ListView<Input> inputs) {
+Tensor no_gradient(const char* op, const char* reason, Array y, const ListView<Input>& inputs) {
   if (!will_record(inputs)) return {std::move(y), Ref<GradSlot>()};
   return attach(std::move(y), Node::make(op, nullptr, reason, inputs, {}, {}));
 }

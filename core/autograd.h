@@ -15,7 +15,7 @@ namespace handgrad {
 
 class GradSink;
 
-/// A list of arguments that is only looked at while a function runs.
+/// A list of arguments that is only looked at while a function runs. Passed by reference: see kernels/elementwise.h.
 template <class T>
 class ListView {
  public:
@@ -96,8 +96,8 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   /// For the engine.
-  static Ref<Node> make(const char* op, Backward backward, const char* reason, ListView<Input> inputs,
-                        ListView<Save> saves, ListView<Attribute> attributes);
+  static Ref<Node> make(const char* op, Backward backward, const char* reason, const ListView<Input>& inputs,
+                        const ListView<Save>& saves, const ListView<Attribute>& attributes);
   static void destroy(Node* node) noexcept;
   void run(const Array& dy, GradSink& sink) const { backward_(*this, dy, sink); }
   void release_saved();
@@ -155,15 +155,15 @@ class GradSink {
 /// The result of an operation. Without a backward there is no such tensor: that is why an operation cannot lose
 /// its gradient in silence. Keeps history only if gradients are on and an input needs one. GraphError when `backward`
 /// is nullptr.
-Tensor record(const char* op, Array y, ListView<Input> inputs, ListView<Save> saves, Backward backward,
-              ListView<Attribute> attributes = {});
+Tensor record(const char* op, Array y, const ListView<Input>& inputs, const ListView<Save>& saves,
+              Backward backward, const ListView<Attribute>& attributes = {});
 
 /// The result of an operation that has no derivative, with the reason, which the error of a backward through it
 /// will give.
-Tensor no_gradient(const char* op, const char* reason, Array y, ListView<Input> inputs);
+Tensor no_gradient(const char* op, const char* reason, Array y, const ListView<Input>& inputs);
 
 /// Whether record() would keep history for these inputs: work that only backward needs can be skipped otherwise.
-bool will_record(ListView<Input> inputs);
+bool will_record(const ListView<Input>& inputs);
 
 /// See Tensor::backward.
 void run_backward(const Tensor& root, const Array& dy, KeepGraph keep);
