@@ -22,8 +22,9 @@ enum class Decay { coupled, decoupled };
 ///
 ///     exp_avg    = beta1 * exp_avg + (1 - beta1) * g
 ///     exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * g^2
-///     value      = value - lr * m / (sqrt(v) + eps),   m = exp_avg / (1 - beta1^t),   v = exp_avg_sq / (1 -
-///     beta2^t)
+///     value      = value - lr * m / (sqrt(v) + eps)
+///
+/// where m = exp_avg / (1 - beta1^t) and v = exp_avg_sq / (1 - beta2^t).
 ///
 /// eps stands outside of the root, after the correction. Updates are counted for each parameter by itself.
 /// State: NAME.exp_avg, NAME.exp_avg_sq.

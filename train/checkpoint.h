@@ -19,8 +19,7 @@ std::string checkpoint_name(std::int64_t step);
 ///
 ///     model.safetensors       every parameter by name, tied ones once
 ///     optimizer.safetensors   moments and counts of updates
-///     state.json              format version, library version, step, seed, place in the data, best loss,
-///     `config`
+///     state.json              format and library version, step, seed, place in the data, best loss, `config`
 ///
 /// It is written beside under another name, flushed to the disk, then renamed, so that there is a complete
 /// folder or none whatever happens in between; what an interrupted call left is removed first. A complete

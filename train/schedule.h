@@ -12,15 +12,14 @@ struct ScheduleOptions {
   double lr = 0;                  // the highest rate, the optimiser's
   double min_lr = 0;              // where the decay ends
   std::int64_t warmup_steps = 0;  // steps below the highest rate
-  std::int64_t decay_steps =
-      0;  // the step at which the decay has ended; a run's length, if nothing else is said
+  std::int64_t decay_steps = 0;   // the step at which the decay has ended: usually the run's length
 };
 
 /// Warm-up, then a decay:
 ///
-///     lr * (step + 1) / (warmup_steps + 1)     for step = 0 .. warmup_steps - 1: never 0, and lr itself
-///     comes once min_lr + (lr - min_lr) * shape(t)        then, t = (step - warmup_steps) / (decay_steps -
-///     warmup_steps) min_lr                                   from decay_steps on
+///     lr * (step + 1) / (warmup_steps + 1)    for step = 0 .. warmup_steps - 1: never 0, and lr itself comes once
+///     min_lr + (lr - min_lr) * shape(t)       then, t = (step - warmup_steps) / (decay_steps - warmup_steps)
+///     min_lr                                  from decay_steps on
 ///
 /// The same bits on every platform.
 class Schedule {

@@ -55,8 +55,7 @@ struct IntVec {
 // Stands where a Mask may stand and means every lane; loads and stores are plain.
 struct All {};
 
-// --- Memory
-// -------------------------------------------------------------------------------------------------
+// ---- Memory
 
 template <class T>
 HANDGRAD_INLINE Vec<T> set(T x) {
@@ -118,8 +117,7 @@ HANDGRAD_INLINE void each(int64_t n, const Body& body) {
   if (i < n) body(i, first_lanes<T>(n - i));
 }
 
-// --- Arithmetic
-// ---------------------------------------------------------------------------------------------
+// ---- Arithmetic
 
 template <class T>
 HANDGRAD_INLINE Vec<T> operator+(Vec<T> a, Vec<T> b) {
@@ -159,9 +157,7 @@ HANDGRAD_INLINE Vec<T> sqrt(Vec<T> x) {
   return x;
 }
 
-// --- Comparison
-// --------------------------------------------------------------------------------------------- A comparison
-// with NaN is false; b != b, the test for NaN, is invert(equal(b, b)).
+// ---- Comparison. One with NaN is false; b != b, the test for NaN, is invert(equal(b, b)).
 
 template <class T>
 HANDGRAD_INLINE Mask<T> less(Vec<T> a, Vec<T> b) {
@@ -221,8 +217,7 @@ HANDGRAD_INLINE Vec<T> max(Vec<T> a, Vec<T> b) {
   return select(less(b, a), a, b);
 }
 
-// --- Bits and whole numbers
-// ---------------------------------------------------------------------------------
+// ---- Bits and whole numbers
 
 template <class T>
 HANDGRAD_INLINE IntVec<T> bits(Vec<T> x) {
@@ -275,8 +270,7 @@ HANDGRAD_INLINE Vec<T> power_of_two(Vec<T> n) {
   return from_bits<T>(b);
 }
 
-// --- Reductions, in one order on every instruction set
-// -------------------------------------------------------
+// ---- Reductions, in one order on every instruction set
 
 // Folds the upper half of one register's lanes onto the lower half until one is left.
 template <int64_t Lanes, class V, class F>
@@ -320,8 +314,7 @@ HANDGRAD_INLINE T horizontal_max(Vec<T> x) {
       x, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
-// --- float and double
-// ---------------------------------------------------------------------------------------
+// ---- float and double
 
 // Sixteen lanes in double: what sums over rows accumulate in.
 struct Wide {
