@@ -88,7 +88,7 @@ TEST_CASE("random: a sequence continues from a saved position") {
   }
 }
 
-TEST_CASE("random: uniform numbers fill [0, 1)") {
+TEST_CASE("random: uniform numbers fill 0 to 1, 1 left out") {
   Random random(11);
   std::vector<double> values(100000);
   for (double& v : values) v = random.uniform();
