@@ -14,7 +14,7 @@ namespace handgrad::data {
 struct TextOptions {
   std::filesystem::path path;
   double val_fraction = 0.1;
-  std::int64_t context_length = 1;                  // of the model: both parts must hold one row
+  std::int64_t context_length = 0;  // of the model: both parts must hold one row; 0: not known yet
   std::shared_ptr<const Tokenizer> tokenizer = {};  // null: a CharTokenizer of this text
 };
 

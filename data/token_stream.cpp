@@ -33,7 +33,7 @@ Split split(const TokenStream& all, double val_fraction, std::int64_t context_le
   if (!(val_fraction >= 0 && val_fraction < 1))
     throw Error(all.name(), fmt::format("val_fraction must be at least 0 and below 1, got {}", val_fraction));
   if (val_fraction == 0) {
-    require_one_row(all, context_length);
+    if (context_length > 0) require_one_row(all, context_length);
     return {all, all.slice(all.size(), all.size(), all.name())};
   }
   const std::int64_t cut = all.size() - held_back(all.size(), val_fraction);
@@ -42,6 +42,7 @@ Split split(const TokenStream& all, double val_fraction, std::int64_t context_le
                        all.size());
   };
   const Split parts = {all.slice(0, cut, name("training")), all.slice(cut, all.size(), name("validation"))};
+  if (context_length == 0) return parts;
   require_one_row(parts.training, context_length);
   require_one_row(parts.validation, context_length);
   return parts;

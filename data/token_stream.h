@@ -39,7 +39,7 @@ struct Split {
 /// Cuts a text as nanoGPT does: training gets floor(n * (1 - val_fraction)) tokens, so 6,033 at 0.1 give 5,429 and
 /// 604. The parts have names that tell how they were cut. Error unless 0 <= val_fraction < 1, and when a part (but not
 /// the empty validation part of val_fraction 0) is shorter than a row of `context_length` tokens and the target after
-/// it.
+/// it; with `context_length` 0 that is left to require_one_row.
 Split split(const TokenStream& all, double val_fraction, std::int64_t context_length);
 
 /// Error when `stream` is shorter than a row of `context_length` tokens and the target after it.

@@ -143,6 +143,7 @@ Key note_of(const IntegerKey& rule) {
   if (has_least(rule)) note.at_least = static_cast<double>(rule.at_least);
   if (has_most(rule)) note.at_most = static_cast<double>(rule.at_most);
   if (rule.fallback) note.fallback = std::to_string(*rule.fallback);
+  if (rule.instead_of != nullptr) note.instead_of = rule.instead_of;
   return note;
 }
 
@@ -211,7 +212,11 @@ std::optional<Broken> convert(const json& value, const TextKey& rule, std::strin
 }
 
 Key note_of(const TextKey& rule) {
-  Key note{.type = Key::Type::text, .doc = rule.doc, .choices = rule.choices};
+  Key note{.type = Key::Type::text,
+           .doc = rule.doc,
+           .choices = rule.choices,
+           .choice_docs = rule.choice_docs,
+           .what = rule.what};
   if (rule.fallback) note.fallback = json(*rule.fallback).dump();
   return note;
 }

@@ -34,6 +34,7 @@ struct Fields::Document {
     throw ConfigError(origin(pointer), pointer, std::move(rule));
   }
   void finish(const json& object, const std::string& pointer) const;
+  std::string left_from_other_type(const std::string& pointer, const std::string& place) const;
 };
 
 namespace {
@@ -86,13 +87,25 @@ nlohmann::ordered_json Fields::effective() const {
 
 void Fields::finish() const { document_->finish(*object_, pointer_); }
 
+/// `--set model.norm.type=none` leaves the file's eps where it is: how to get rid of it, else nothing.
+std::string Fields::Document::left_from_other_type(const std::string& pointer,
+                                                   const std::string& place) const {
+  const auto type = source.overrides.find(pointer + "/type");
+  if (type == source.overrides.end() || origin(place) != source.file) return "";
+  std::string key = pointer.substr(1);
+  std::replace(key.begin(), key.end(), '/', '.');
+  return fmt::format(
+      "; the file's other keys stay unless the whole object is set: --set '{}={{\"type\": {}}}'", key,
+      root[json::json_pointer(pointer + "/type")].dump());
+}
+
 void Fields::Document::finish(const json& object, const std::string& pointer) const {
   const auto read = known.find(pointer);
   const std::vector<std::string> keys_read = read == known.end() ? std::vector<std::string>() : read->second;
   for (const auto& [key, value] : object.items()) {
     const std::string place = pointer + "/" + pointer_token(key);
     if (std::find(keys_read.begin(), keys_read.end(), key) == keys_read.end())
-      refuse(place, "unknown key" + did_you_mean(key, keys_read));
+      refuse(place, "unknown key" + did_you_mean(key, keys_read) + left_from_other_type(pointer, place));
     if (value.is_object()) finish(value, place);
   }
 }
@@ -113,6 +126,12 @@ const json* Fields::find(std::string_view key, Key note, Presence presence) {
   if (value == nullptr && presence == Presence::required && !describing_only())
     document_->refuse(note.pointer, fmt::format("must be given: {}{}{}", name_of(note.type),
                                                 note.range.empty() ? "" : ", ", note.range));
+  if (!note.instead_of.empty() && !describing_only()) {
+    if (value != nullptr && has(note.instead_of))
+      refuse(key, fmt::format("stands in place of {}; give one of them", note.instead_of));
+    if (value == nullptr && !has(note.instead_of))
+      refuse(note.instead_of, fmt::format("must be given, or {} in its place", key));
+  }
   const auto same = [&](const Key& other) { return other.pointer == note.pointer && other.of == note.of; };
   if (std::none_of(document_->keys.begin(), document_->keys.end(), same))
     document_->keys.push_back(std::move(note));

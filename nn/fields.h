@@ -32,6 +32,7 @@ struct IntegerKey {
   std::int64_t at_least = std::numeric_limits<std::int64_t>::min();
   std::int64_t at_most = std::numeric_limits<std::int64_t>::max();
   Dividend divides = {};
+  const char* instead_of = nullptr;  ///< a key read before this one: exactly one of the two must be given
 };
 /// Only finite numbers are numbers.
 struct NumberKey {
@@ -46,8 +47,9 @@ struct BooleanKey {
 struct TextKey {
   const char* doc = "";
   std::optional<std::string> fallback = {};
-  std::vector<std::string> choices = {};  ///< none: any text
-  const char* what = "value";             ///< what a choice is called when it is unknown: "norm"
+  std::vector<std::string> choices = {};      ///< none: any text
+  const char* what = "value";                 ///< what a choice is called when it is unknown: "norm"
+  std::vector<std::string> choice_docs = {};  ///< one sentence for each choice, or none at all
 };
 /// A list, in which each number is as in NumberKey.
 struct NumbersKey {
@@ -75,8 +77,11 @@ struct Key {
   std::optional<double> at_least = {}, more_than = {}, at_most = {}, less_than = {};
   std::optional<std::size_t> size = {};
   std::vector<std::string> choices = {};
-  std::string value = {};   ///< in force, as JSON text; empty when there is none
-  std::string origin = {};  ///< where it was written; empty: nowhere, it is the default
+  std::vector<std::string> choice_docs = {};
+  std::string what = {};        ///< what one of the choices is called: "norm"
+  std::string instead_of = {};  ///< the key in whose place this one may stand
+  std::string value = {};       ///< in force, as JSON text; empty when there is none
+  std::string origin = {};      ///< where it was written; empty: nowhere, it is the default
 };
 
 /// What reading is for.

@@ -82,6 +82,7 @@ class Registry {
  private:
   TextKey type_key() const {
     TextKey key{.doc = "which kind it is", .choices = names(), .what = what_.c_str()};
+    for (const Row& row : rows_) key.choice_docs.push_back(row.doc);
     if (!usual_.empty()) key.fallback = usual_;
     return key;
   }

@@ -72,7 +72,7 @@ TEST_CASE("config: what does not fit is named by file, place and rule") {
                                0) == 0);
   config.root["train"]["batch_size"] = 2;
   config.root["train"].erase("steps");
-  CHECK(config.message() == config.file() + ": /train/steps: is missing: how long shall the run be?");
+  CHECK(config.message() == config.file() + ": /train/steps: must be given, or epochs in its place");
   config.root["train"]["steps"] = 4;
   config.root["train"]["epochs"] = 1;
   CHECK(config.message() == config.file() + ": /train/epochs: stands in place of steps; give one of them");

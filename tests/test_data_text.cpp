@@ -338,6 +338,7 @@ TEST_CASE("text: a tokenizer that is given is used, and what it does not know na
   CHECK(message_of([&] { load_text(options); }) ==
         name + "char tokenizer: needs at least one character, got an empty text");
   folder.write("t.txt", "a");
+  options.context_length = 1;
   CHECK(message_of([&] { load_text(options); }) ==
         name +
             "1 token, need at least 2\n  context_length 1, and one more token, the last target\n"

@@ -19,6 +19,14 @@ Json parse_value(const std::string& text) {
   return value.is_discarded() ? Json(text) : value;
 }
 
+/// Paths that are typed are meant from where they are typed, not from the config's folder.
+void make_paths_absolute(Json& value, bool is_path) {
+  if (is_path && value.is_string())
+    value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
+  if (!value.is_object()) return;
+  for (auto& [key, inner] : value.items()) make_paths_absolute(inner, key == "path");
+}
+
 void apply(Json& root, const std::string& set, nn::Source& source) {
   const std::string origin = "--set " + set;
   const std::size_t equals = set.find('=');
@@ -28,9 +36,7 @@ void apply(Json& root, const std::string& set, nn::Source& source) {
   for (char& c : pointer)
     if (c == '.') c = '/';
   Json value = parse_value(set.substr(equals + 1));
-  // A path that is typed is meant from where it is typed, not from the config's folder.
-  if (pointer.ends_with("/path") && value.is_string())
-    value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
+  make_paths_absolute(value, pointer.ends_with("/path"));
   Json* at = &root;
   for (std::size_t begin = 1; begin < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
@@ -71,10 +77,8 @@ TrainSettings read_train(nn::Fields& fields) {
   const auto steps =
       fields.optional_integer("steps", {.doc = "how many updates the run makes", .at_least = 1});
   const auto epochs = fields.optional_integer(
-      "epochs", {.doc = "in place of steps: how many times the run reads the training data", .at_least = 1});
-  if (steps && epochs) fields.refuse("epochs", "stands in place of steps; give one of them");
-  if (!steps && !epochs && !fields.describing_only())
-    fields.refuse("steps", "is missing: how long shall the run be?");
+      "epochs",
+      {.doc = "how many times the run reads the training data", .at_least = 1, .instead_of = "steps"});
   s.steps = steps.value_or(0);
   s.epochs = epochs.value_or(0);
   s.stop_after = fields.integer("stop_after",

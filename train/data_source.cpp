@@ -26,7 +26,7 @@ std::uint64_t random_number(std::uint64_t seed, std::uint64_t step, std::uint64_
 
 /// A path in a config is relative to the config file; one given by --set comes absolute.
 std::filesystem::path resolved(const std::string& path, const DataContext& context) {
-  return context.folder / path;
+  return (context.folder / path).lexically_normal();
 }
 
 class TextSource final : public DataSource {
@@ -34,10 +34,11 @@ class TextSource final : public DataSource {
   TextSource(nn::Fields& fields, const DataContext& context) {
     options_.path = resolved(fields.text("path", {.doc = "the text file to learn from"}), context);
     nn::Fields tokenizer = fields.object("tokenizer", "how text becomes tokens");
-    tokenizer.text("type", {.doc = "char: one token for each different Unicode character of the text",
+    tokenizer.text("type", {.doc = "which kind it is",
                             .fallback = "char",
                             .choices = {"char"},
-                            .what = "tokenizer"});
+                            .what = "tokenizer",
+                            .choice_docs = {"one token for each different Unicode character of the text"}});
     options_.val_fraction =
         fields.number("val_fraction", {.doc = "part of the text, its end, that is held back",
                                        .fallback = 0.1,
@@ -76,7 +77,7 @@ class TextSource final : public DataSource {
     opened.training = data::make_windows(text_.training, windows);
     opened.training_tokens = text_.training.size();
     opened.validation_tokens = text_.validation.size();
-    if (text_.validation.size() > 0) {
+    if (options_.val_fraction > 0) {
       data::require_one_row(text_.validation, plan.cols);
       opened.validation = std::make_unique<data::EvaluationWindows>(text_.validation, plan.rows, plan.cols);
     }

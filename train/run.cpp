@@ -39,20 +39,22 @@ std::vector<std::string> matching(const std::vector<std::string>& patterns, cons
 
 }  // namespace
 
+Run::Run() = default;
 Run::~Run() = default;
 
 Run::Run(const ConfigDocument& config, const std::atomic<bool>* stop) {
-  read(config, nn::Purpose::check);
-  read(config, nn::Purpose::build);
+  read(config.fields(nn::Purpose::check), config.folder());
+  read(config.fields(nn::Purpose::build), config.folder());
   build_trainer(stop);
 }
+
+void read_config(nn::Fields& fields) { Run().read(fields, {}); }
 
 std::int64_t Run::last_step() const {
   return settings_.stop_after > 0 ? std::min(settings_.stop_after, steps_) : steps_;
 }
 
-void Run::read(const ConfigDocument& config, nn::Purpose purpose) {
-  nn::Fields root = config.fields(purpose);
+void Run::read(nn::Fields root, const std::filesystem::path& folder) {
   const bool build = root.building();
   root.optional_text("$schema", {.doc = "for editors: where the JSON Schema of configs is"});
   seed_ = static_cast<std::uint64_t>(
@@ -61,7 +63,7 @@ void Run::read(const ConfigDocument& config, nn::Purpose purpose) {
                             .at_least = 0}));
   nn::Fields model = root.object("model", "what is trained");
   nn::Fields data = root.object("data", "what it learns from");
-  source_ = data_sources().make(data, DataContext{config.folder(), build});
+  source_ = data_sources().make(data, DataContext{folder, build});
   const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
   model_ = models::registry().make(model, context);
   nn::Fields train = root.object("train", "how long and how");
@@ -72,6 +74,12 @@ void Run::read(const ConfigDocument& config, nn::Purpose purpose) {
   inspect_ = read_inspect(inspect);
   if (build) {
     model_->to(settings_.dtype);
+    for (const std::string& pattern : settings_.freeze)
+      if (matching({pattern}, *model_).empty())
+        train.refuse("freeze",
+                     fmt::format("no parameter is named \"{}\"; the end of a name (scale) or a pattern "
+                                 "(*.norm1.*) will do too",
+                                 pattern));
     if (!settings_.freeze.empty()) frozen_ = model_->freeze(settings_.freeze);
     plan_.rows = settings_.batch_size;
     plan_.cols = source_->row_length() > 0 ? source_->row_length() : model_->context_length();
@@ -80,13 +88,16 @@ void Run::read(const ConfigDocument& config, nn::Purpose purpose) {
     steps_ = settings_.steps > 0 ? settings_.steps : data_.training->steps_for_epochs(settings_.epochs);
     inspected_ = matching(inspect_.parameters, *model_);
     notes_ = source_->notes();
+    if (inspected_.empty() && !inspect_.parameters.empty())
+      notes_.push_back("nothing is recorded: no parameter has a name that inspect.parameters means");
   }
   optimizer_ = optimizers().make(optimizer, named_parameters(model_.get()));
   schedule_ = schedules().make(schedule, ScheduleContext{optimizer_ ? optimizer_->lr() : 0, steps_});
   root.finish();
   if (!build) return;
   effective_ = std::make_unique<Json>(root.effective());
-  make_paths_absolute(*effective_, config.folder());
+  effective_->erase("$schema");  // a place that holds from the config's own folder only
+  make_paths_absolute(*effective_, folder);
 }
 
 void Run::build_trainer(const std::atomic<bool>* stop) {

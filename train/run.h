@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,7 +51,11 @@ class Run {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  void read(const ConfigDocument& config, nn::Purpose purpose);
+  friend void read_config(nn::Fields& fields);
+  Run();
+
+  /// Reads every section, in the one order in which they can be read. `folder`: where relative paths start.
+  void read(nn::Fields root, const std::filesystem::path& folder);
   void build_trainer(const std::atomic<bool>* stop);
 
   std::uint64_t seed_ = 0;
@@ -68,7 +73,8 @@ class Run {
   std::unique_ptr<nlohmann::ordered_json> effective_;
 };
 
-/// Reads every section once while only noting the keys: for the schema and the reference page.
-void describe_config(nn::Fields& fields);
+/// Reads every section and builds nothing. With Fields::describing() this notes every key that a config may have; with
+/// ConfigDocument::fields(nn::Purpose::check) it checks a config, and notes the values in force and their origins.
+void read_config(nn::Fields& fields);
 
 }  // namespace handgrad::train
