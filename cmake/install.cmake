@@ -14,6 +14,19 @@ endforeach()
 install(TARGETS ${targets} EXPORT handgrad-targets)
 if(TARGET handgrad)
   install(TARGETS handgrad)
+  if(NOT CMAKE_CROSSCOMPILING)
+    # The program writes its manual page and its completion itself, from what its help is made of.
+    set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
+    file(MAKE_DIRECTORY ${manual})
+    set(ask ${CMAKE_COMMAND} -E env HANDGRAD_CALLED_AS=handgrad $<TARGET_FILE:handgrad> manual)
+    add_custom_command(OUTPUT ${manual}/handgrad.1 ${manual}/handgrad
+      COMMAND ${ask} man > ${manual}/handgrad.1
+      COMMAND ${ask} bash > ${manual}/handgrad
+      DEPENDS handgrad VERBATIM)
+    add_custom_target(handgrad_manual ALL DEPENDS ${manual}/handgrad.1 ${manual}/handgrad)
+    install(FILES ${manual}/handgrad.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${manual}/handgrad DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  endif()
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/handgrad)

@@ -3,24 +3,39 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/config_error.h"
+#include "handgrad/train/cli/help.h"
 #include "handgrad/train/cli/verbs.h"
+#include "handgrad/train/program_name.h"
 #include "handgrad/train/trainer.h"
 #include "handgrad/train/version.h"
 
 namespace handgrad::train {
 namespace {
 
-constexpr const char* kFiveLines =
-    "handgrad trains a GPT and hides nothing.\n"
-    "  watch a block learn       handgrad train configs/toy.json\n"
-    "  look at scale and shift   handgrad inspect runs/toy scale shift\n"
-    "  let it write              handgrad generate runs/toy --prompt \"The \"\n"
-    "  everything else           handgrad --help\n";
+/// What `handgrad` alone says: one line for each thing to do with it.
+std::string five_lines() {
+  return fmt::format(
+      "handgrad trains a GPT and hides nothing.\n"
+      "  watch a block learn       {0} train configs/toy.json\n"
+      "  look at scale and shift   {0} inspect runs/toy scale shift\n"
+      "  let it write              {0} generate runs/toy --prompt \"The \"\n"
+      "  everything else           {0} --help\n",
+      program_name());
+}
+
+/// How this program was called, if by a name of its own. ./dev, which calls it, leaves its own name in the environment.
+void find_program_name(const char* called_as) {
+  if (const char* front_door = std::getenv("HANDGRAD_CALLED_AS"); front_door != nullptr && *front_door != 0)
+    return set_program_name(front_door);
+  if (std::filesystem::path(called_as).filename() != "handgrad") set_program_name(called_as);
+}
 
 std::string version_text() {
   return fmt::format("handgrad {} ({}), {}, {}, kernels {}", kVersion, kRevision, kCompiler, kBuildType,
@@ -34,27 +49,29 @@ int report(const std::exception& error, int status) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("A small autograd framework that trains a GPT and hides nothing.", "handgrad");
-  app.set_version_flag("--version", version_text());
+  CLI::App app("A small autograd framework that trains a GPT on a CPU and hides nothing.", "handgrad");
+  app.set_help_flag("-h,--help", "this text");
+  app.set_version_flag("--version", version_text(), "what this program is");
   app.require_subcommand(0, 1);
-  app.get_formatter()->column_width(34);
+  app.formatter_fn(
+      [](const CLI::App* command, std::string, CLI::AppFormatMode) { return cli::help_text(*command); });
   cli::Chosen chosen;
-  cli::add_train(app, chosen);
   cli::add_inspect(app, chosen);
   cli::add_generate(app, chosen);
+  cli::add_layers(app, chosen);
+  cli::add_train(app, chosen);
+  cli::add_config(app, chosen);
   cli::add_bench(app, chosen);
+  cli::add_manual(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    const auto verbs = app.get_subcommands();
-    fmt::print(stderr, "{}: {}\n  try: handgrad {}--help\n",
-               verbs.empty() ? "handgrad" : verbs.front()->get_name(), error.what(),
-               verbs.empty() ? "" : verbs.front()->get_name() + " ");
+    fmt::print(stderr, "{}", cli::usage_message(app, error));
     return 2;
   }
   if (!chosen.action) {
-    fmt::print("{}", kFiveLines);
+    fmt::print("{}", five_lines());
     return 0;
   }
   return chosen.action();
@@ -65,6 +82,7 @@ int run(int argc, char** argv) {
 int run_cli(int argc, char** argv) {
   const FlushSubnormals flush;
   try {
+    find_program_name(argc > 0 ? argv[0] : "handgrad");
     return run(argc, argv);
   } catch (const nn::ConfigError& error) {
     return report(error, 2);

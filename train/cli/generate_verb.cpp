@@ -23,6 +23,9 @@ struct Request {
 
 int generate_text(const Request& request) {
   const std::filesystem::path folder = request.run;
+  if (!std::filesystem::is_regular_file(folder / "config.json"))
+    throw Error("generate", fmt::format("'{}' holds no run: there is no config.json in it", request.run), {},
+                "the folder of a run, such as runs/toy");
   Run run(ConfigDocument::load(folder / "config.json"));
   const auto latest = find_latest(folder);
   if (!latest) throw Error("generate", fmt::format("'{}' holds no checkpoint", request.run));
@@ -61,14 +64,14 @@ void add_generate(CLI::App& app, Chosen& chosen) {
   verb->add_option("--max-new-tokens", request->options.max_new_tokens,
                    "how many tokens to add (default 100)")
       ->option_text("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   verb->add_option("--temperature", request->options.temperature,
                    "0: always the most likely token; 1: as learned (default)")
       ->option_text("T")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   verb->add_option("--top-k", request->options.top_k, "only the K most likely tokens; 0: all (default)")
       ->option_text("K")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   verb->add_option("--seed", request->options.seed, "equal seeds give equal texts (default 0)")
       ->option_text("S");
   verb->add_flag("--json", request->json, "prompt, text and ids as JSON");

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/inspect.h"
 
@@ -11,7 +12,7 @@ namespace handgrad::train::cli {
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   struct Request {
-    std::string path;
+    std::string path, format = "table";
     InspectOptions options;
   };
   auto request = std::make_shared<Request>();
@@ -30,16 +31,18 @@ void add_inspect(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--values", options.values, "every number, not only mean, std, min and max");
   verb->add_flag("--all", options.all, "every feature in a ranking");
   verb->add_flag("--ascii", options.ascii, "no characters beyond ASCII");
-  const std::map<std::string, InspectOptions::Format> formats{{"table", InspectOptions::Format::table},
-                                                              {"csv", InspectOptions::Format::csv},
-                                                              {"json", InspectOptions::Format::json}};
-  verb->add_option("--format", options.format, "table, csv (one line for each step, name and index) or json")
+  verb->add_option("--format", request->format, "table, csv (one line for each step, name and index) or json")
       ->option_text("FORMAT")
-      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case));
+      ->check(one_of({"table", "csv", "json"}));
   verb->add_flag_callback(
-      "--json", [&options] { options.format = InspectOptions::Format::json; }, "short for --format json");
+      "--json", [request] { request->format = "json"; }, "short for --format json");
   verb->callback([request, &chosen] {
     chosen.action = [request] {
+      using Format = InspectOptions::Format;
+      request->options.format = request->format == "csv"    ? Format::csv
+                                : request->format == "json" ? Format::json
+                                                            : Format::table;
+      request->options.columns = terminal_columns();
       inspect(request->path, request->options, std::cout);
       return std::cout.flush() ? 0 : 1;
     };

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "handgrad/core/parallel.h"
 #include "handgrad/train/cli/verbs.h"
@@ -18,10 +17,10 @@ void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
       ->expected(1);
   verb.add_option("--threads", threads, "threads to work with (default: the cores that the process may use)")
       ->option_text("N")
-      ->check(CLI::Range(1, 1024));
+      ->check(at_least(1));
   verb.add_option("--dtype", dtype, "element type of the run: float32 or float64")
       ->option_text("TYPE")
-      ->check(CLI::IsMember({"float32", "float64"}));
+      ->check(one_of({"float32", "float64"}));
 }
 
 std::vector<std::string> ConfigOptions::all_sets() const {
@@ -32,16 +31,6 @@ std::vector<std::string> ConfigOptions::all_sets() const {
 
 void ConfigOptions::apply_threads() const {
   if (threads > 0) set_thread_count(threads);
-}
-
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands) {
-  std::size_t width = 0;
-  for (const auto& [command, why] : commands) width = std::max(width, command.size());
-  std::string text = "\n";
-  for (std::size_t i = 0; i < commands.size(); ++i)
-    text += fmt::format("{}{:<{}}   {}\n", i == 0 ? "next   " : "       ", commands[i].first, width,
-                        commands[i].second);
-  return text;
 }
 
 }  // namespace handgrad::train::cli

@@ -7,7 +7,9 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+class Validator;
+}  // namespace CLI
 
 namespace handgrad::train::cli {
 
@@ -23,6 +25,9 @@ void add_train(CLI::App& app, Chosen& chosen);
 void add_inspect(CLI::App& app, Chosen& chosen);
 void add_generate(CLI::App& app, Chosen& chosen);
 void add_bench(CLI::App& app, Chosen& chosen);
+void add_config(CLI::App& app, Chosen& chosen);
+void add_layers(CLI::App& app, Chosen& chosen);
+void add_manual(CLI::App& app, Chosen& chosen);
 
 /// Options that every verb with a config has.
 struct ConfigOptions {
@@ -38,7 +43,11 @@ struct ConfigOptions {
   void apply_threads() const;
 };
 
-/// Closes a command: at most two lines, each a command that can be typed as it stands.
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands);
+/// Checks of an option's value, whose messages say what it must be: "must be at least 0, got -1".
+CLI::Validator at_least(double least);
+CLI::Validator one_of(std::vector<std::string> choices);
+
+/// What the command line does wrong, and what was probably meant.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace handgrad::train::cli
