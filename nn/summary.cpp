@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 
 namespace handgrad::nn {
-namespace {
 
-/// 163009536 -> "163,009,536", whatever the locale
 std::string grouped(std::int64_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+  const std::size_t first = count < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
-
-}  // namespace
 
 std::string summary(const Module& module) {
   const auto parameters = module.named_parameters();

@@ -1,11 +1,15 @@
 // The parameters of a model as a table.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "handgrad/nn/module.h"
 
 namespace handgrad::nn {
+
+/// 163009536 as "163,009,536", whatever the locale.
+std::string grouped(std::int64_t count);
 
 /// One line for each parameter (tied ones once) and one for the sum:
 ///

@@ -12,6 +12,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/nn/pattern.h"
 #include "handgrad/nn/safetensors.h"
+#include "handgrad/train/program_name.h"
 
 namespace handgrad::train {
 namespace {
@@ -28,13 +29,15 @@ std::int64_t planned_steps(const std::filesystem::path& run) {
 
 [[noreturn]] void refuse_name(const std::string& title, const std::string& pattern,
                               const Recording& recording) {
+  constexpr std::size_t kShown = 3;  // of GPT-2's 50 these tell enough
+  const auto& all = recording.parameters();
   std::string known;
-  for (const RecordedParameter& parameter : recording.parameters())
-    known += (known.empty() ? "" : ", ") + parameter.name;
-  throw Error("inspect " + title, fmt::format("nothing recorded is named '{}'", pattern),
-              {{"recorded ", known.empty() ? "nothing" : known}},
-              "a name, the end of one (scale), or a pattern ('*.scale'); what is recorded is chosen by "
-              "/inspect/parameters of the config");
+  for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i) known += (i == 0 ? "" : ", ") + all[i].name;
+  if (all.size() > kShown) known += fmt::format(" and {} more", all.size() - kShown);
+  throw Error(
+      "inspect " + title, fmt::format("nothing recorded is named '{}'", pattern),
+      {{"recorded ", known.empty() ? "nothing" : known}},
+      "a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config chooses");
 }
 
 std::vector<std::size_t> find(const std::vector<std::string>& patterns, const std::string& title,
@@ -77,7 +80,8 @@ std::string how_far(const Selection& s) {
                                          every == 1 ? "step" : fmt::format("{} steps", every))}},
               step > s.recording.last_step()
                   ? (s.planned_steps > s.recording.last_step()
-                         ? fmt::format("--step last, or finish it first: handgrad train --resume {}", s.title)
+                         ? fmt::format("--step last, or finish it first: {} train --resume {}",
+                                       program_name(), shell_word(s.title))
                          : std::string("--step last"))
                   : fmt::format("--step {}", step / every * every));
 }

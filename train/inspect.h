@@ -20,6 +20,7 @@ struct InspectOptions {
   bool all = false;                     ///< every feature in a ranking, not only the first and the last ones
   bool ascii = false;                   ///< no characters beyond ASCII
   Format format = Format::table;
+  std::size_t columns = 100;  ///< that a table may take; pictures and columns are left out for it
 };
 
 /// Writes what `run_or_file` holds: a run folder, or a safetensors file, which has one state and no steps.

@@ -8,11 +8,19 @@
 #include <ostream>
 
 #include "handgrad/train/inspect.h"
+#include "handgrad/train/program_name.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train {
 namespace {
 
-constexpr std::size_t kSparkColumns = 30;
+constexpr std::size_t kSparkColumns = 30;  // at most
+
+/// Columns of the small pictures beside `others` columns of text.
+std::size_t spark_columns(const InspectOptions& options, std::size_t others) {
+  const std::size_t room = options.columns > others ? options.columns - others : 0;
+  return std::clamp<std::size_t>(room, 4, kSparkColumns);
+}
 
 double norm(const std::vector<double>& v) {
   double sum = 0;
@@ -72,40 +80,41 @@ std::int64_t half_way(const std::vector<double>& distance, const std::vector<std
   return steps.back();
 }
 
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands) {
-  std::string text;
-  std::size_t width = 0;
-  for (const auto& [command, why] : commands) width = std::max(width, command.size());
-  for (std::size_t i = 0; i < commands.size(); ++i)
-    text += fmt::format("{}{:<{}}   {}\n", i == 0 ? "\nnext   " : "       ", commands[i].first, width,
-                        commands[i].second);
-  return text;
-}
-
 // ---- Some steps
+
+constexpr std::size_t kStepColumns =
+    88;  // of the whole table; on a narrow terminal lr, |gradient| and std are left out
 
 void write_steps(const Selection& s, const InspectOptions& options, std::ostream& out) {
   const std::string what = s.asked.empty() ? "all recorded parameters" : s.asked;
   const std::int64_t total = std::max(s.planned_steps, s.recording.last_step());
-  out << (s.first == s.last ? fmt::format("{} after step {} of {}", what, s.first, total)
-                            : fmt::format("{} after steps {} to {} of {}", what, s.first, s.last, total))
-      << (s.first > 0 ? "; the gradient is the one that made the step\n"
-                      : "; step 0 is the state before training\n");
+  const std::string heading =
+      s.first == s.last ? fmt::format("{} after step {} of {}", what, s.first, total)
+                        : fmt::format("{} after steps {} to {} of {}", what, s.first, s.last, total);
+  out << wrapped(heading + (s.first > 0 ? "; the gradient is the one that made the step"
+                                        : "; step 0 is the state before training"),
+                 0, options.columns)
+      << "\n";
+  const bool wide = options.columns >= kStepColumns;
   for (const std::size_t parameter : s.parameters) {
     const RecordedParameter& p = s.recording.parameters()[parameter];
     const std::vector<double> start = s.recording.read(parameter, 0).value;
-    out << fmt::format("\n{} {}\n", p.name, p.shape.text());
-    out << fmt::format("  {:>5}  {:>8}  {:>10}  {:>9} {:>9} {:>9} {:>9}   {}\n", "step", "lr", "|gradient|",
-                       "mean", "std", "min", "max", "farthest");
+    out << fmt::format("\n{} {}\n  {:>5}", p.name, p.shape.text(), "step");
+    if (wide) out << fmt::format("  {:>8}  {:>10} ", "lr", "|gradient|");
+    out << fmt::format(" {:>9}", "mean");
+    if (wide) out << fmt::format(" {:>9}", "std");
+    out << fmt::format(" {:>9} {:>9}   farthest\n", "min", "max");
     const std::int64_t every = s.recording.every();
     for (std::int64_t step = (s.first + every - 1) / every * every; step <= s.last; step += every) {
       const RecordedStep record = s.recording.read(parameter, step);
       const Statistics t = statistics(record.value, start);
-      const bool moved = step > 0;
-      out << fmt::format("  {:>5}  {:>8}  {:>10}  {:>9.6f} {:>9.6f} {:>9.6f} {:>9.6f}   {:<5}{:>9.6f}\n",
-                         step, moved ? fmt::format("{:.5f}", record.lr) : "-",
-                         record.gradient.empty() ? "-" : fmt::format("{:.4f}", norm(record.gradient)), t.mean,
-                         t.std, t.min, t.max, index_text(t.farthest),
+      out << fmt::format("  {:>5}", step);
+      if (wide)
+        out << fmt::format("  {:>8}  {:>10} ", step > 0 ? fmt::format("{:.5f}", record.lr) : "-",
+                           record.gradient.empty() ? "-" : fmt::format("{:.4f}", norm(record.gradient)));
+      out << fmt::format(" {:>9.6f}", t.mean);
+      if (wide) out << fmt::format(" {:>9.6f}", t.std);
+      out << fmt::format(" {:>9.6f} {:>9.6f}   {:<5}{:>9.6f}\n", t.min, t.max, index_text(t.farthest),
                          record.value.empty() ? 0 : record.value[t.farthest]);
       if (!options.values) continue;
       out << fmt::format("         {:>8} {:>16} {:>16} {:>16}\n", "feature", "value", "gradient", "update");
@@ -122,9 +131,12 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
 void write_overview(const Selection& s, const InspectOptions& options, std::ostream& out) {
   std::size_t width = 0;
   for (const std::size_t i : s.parameters) width = std::max(width, s.recording.parameters()[i].name.size());
-  out << fmt::format("distance from the start, steps 0 to {}; each line is drawn to its own height\n\n",
-                     s.last);
-  const std::size_t columns = std::min(kSparkColumns, static_cast<std::size_t>(s.recording.step_count()));
+  out << wrapped(fmt::format("distance from the start, steps 0 to {}; each line is drawn to its own height",
+                             s.last),
+                 0, options.columns)
+      << "\n\n";
+  const std::size_t spark = spark_columns(options, width + 33);
+  const std::size_t columns = std::min(spark, static_cast<std::size_t>(s.recording.step_count()));
   out << fmt::format("{:<{}}  {:>14}     half of it\n", "", width + 2 + columns, "farthest");
   double largest = -1;
   std::string largest_name;
@@ -134,24 +146,26 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
     const Statistics t = statistics(way.last, way.start);
     const double top = *std::max_element(way.farthest_distance.begin(), way.farthest_distance.end());
     out << fmt::format("{:<{}}  {}  {:>6} {:>7.3f}    by step {}\n", name, width,
-                       sparkline(way.farthest_distance, top, kSparkColumns, options.ascii),
-                       index_text(t.farthest), way.last.empty() ? 0 : way.last[t.farthest],
+                       sparkline(way.farthest_distance, top, spark, options.ascii), index_text(t.farthest),
+                       way.last.empty() ? 0 : way.last[t.farthest],
                        half_way(way.farthest_distance, way.steps));
     if (way.farthest_distance.back() > largest) {
       largest = way.farthest_distance.back();
       largest_name = name;
     }
   }
-  out << next_lines(
-      {{fmt::format("handgrad inspect {} {}", s.title, largest_name), "its features, and why they moved"}});
+  out << next_lines({{fmt::format("{} inspect {} {}", program_name(), shell_word(s.title), largest_name),
+                      "its features, and why they moved"}});
 }
 
 // ---- A whole run, one parameter
 
+constexpr std::size_t kFeatureColumns = 42;  // beside the picture
+
 void write_feature(const Way& way, std::size_t i, double top, const InspectOptions& options,
                    std::ostream& out) {
   out << fmt::format("  {:>7}  {:>6.3f}   {}  step {:>3}   {:.2f}\n", index_text(i), way.last[i],
-                     sparkline(way.distances[i], top, kSparkColumns, options.ascii),
+                     sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
                      half_way(way.distances[i], way.steps),
                      agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
 }
@@ -169,9 +183,9 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
   for (const auto& element : way.distances)
     top = std::max(top, *std::max_element(element.begin(), element.end()));
 
-  out << fmt::format("{} {}, steps 0 to {}; all lines to the same height, {:.3f}\n\n", p.name, p.shape.text(),
-                     s.last, top);
-  const std::size_t columns = std::min(kSparkColumns, way.steps.size());
+  out << fmt::format("{} {}, steps 0 to {};{}all lines to the same height, {:.3f}\n\n", p.name,
+                     p.shape.text(), s.last, options.columns < kStepColumns ? "\n" : " ", top);
+  const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
   out << fmt::format("  {:>7}  {:>6}   {:<{}}  {:<9}  {}\n", "feature", "value",
                      "distance from " + start_text(way.start), columns, "half way", "agreement of gradients");
   const bool shorten = !options.all && ranked.size() > kFirst + kLastOnes + 1;
@@ -182,12 +196,20 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
     }
     write_feature(way, ranked[k], top, options, out);
   }
-  out << "\n  agreement  |sum of gradients| / sum of |gradients|: 1 when every step pushed the same way,\n"
-         "             0 when the pushes cancel. AdamW makes a steady small gradient go further than a\n"
-         "             large one that changes its sign; with SGD the way is exactly lr * sum of gradients.\n";
+  out << "\n  agreement  "
+      << wrapped(
+             "|sum of gradients| / sum of |gradients|: 1 when every step pushed the same way, 0 when the "
+             "pushes cancel. "
+             "AdamW makes a steady small gradient go further than a large one that changes its sign; with "
+             "SGD the way "
+             "is exactly lr * sum of gradients.",
+             13, options.columns)
+      << "\n";
   out << next_lines(
-      {{fmt::format("handgrad inspect {} {} --step 1:5", s.title, p.name), "its first steps, in numbers"},
-       {fmt::format("handgrad inspect {} {} --format csv", s.title, p.name), "every number"}});
+      {{fmt::format("{} inspect {} {} --step 1:5", program_name(), shell_word(s.title), p.name),
+        "its first steps, in numbers"},
+       {fmt::format("{} inspect {} {} --format csv", program_name(), shell_word(s.title), p.name),
+        "every number"}});
 }
 
 }  // namespace

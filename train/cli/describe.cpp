@@ -4,24 +4,16 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/parallel.h"
+#include "handgrad/nn/summary.h"
 #include "handgrad/train/cli/progress.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// 15296 as "15,296".
-std::string grouped(std::int64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
-std::string plural(std::int64_t n, const char* one, const char* many) {
-  return fmt::format("{} {}", grouped(n), n == 1 ? one : many);
-}
+using nn::grouped;
 
 std::string model_line(const Run& run) {
   const Json& model = run.effective()["model"];
@@ -84,16 +76,21 @@ std::string training_line(const Run& run) {
 
 }  // namespace
 
-std::string describe(const Run& run, const std::string& title) {
+std::string describe(const Run& run, const std::string& title, const std::vector<std::string>& notes,
+                     std::size_t columns) {
   const std::size_t width = std::max<std::size_t>(title.size(), 8);
-  std::string text = fmt::format("{:<{}}  {}\n", title, width, model_line(run));
-  if (const std::string line = inspected_line(run); !line.empty())
-    text += fmt::format("{:<{}}  {}\n", "", width, line);
-  text += fmt::format("{:<{}}  {}\n", "text", width, data_line(run));
-  text += fmt::format("{:<{}}  {}\n", "training", width, training_line(run));
-  for (const std::string& note : run.notes()) text += fmt::format("{:<{}}  {}\n", "note", width, note);
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& what) {
+    text += fmt::format("{:<{}}  {}\n", name, width, wrapped(what, width + 2, columns));
+  };
+  add(title, model_line(run));
+  if (const std::string line = inspected_line(run); !line.empty()) add("", line);
+  add("text", data_line(run));
+  add("training", training_line(run));
+  for (const std::string& note : notes) add("note", note);
   if (!run.frozen().empty())
-    text += fmt::format("{:<{}}  {} parameters are frozen\n", "note", width, run.frozen().size());
+    add("note", plural(static_cast<std::int64_t>(run.frozen().size()), "parameter is frozen",
+                       "parameters are frozen"));
   return text;
 }
 

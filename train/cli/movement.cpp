@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "handgrad/train/recording.h"
+
 namespace handgrad::train::cli {
 namespace {
 
@@ -31,7 +33,7 @@ std::string Moving::common_start() const {
   return common && !start.empty() ? fmt::format("{}", start.front()) : "";
 }
 
-Movement::Movement(const Run& run) {
+Movement::Movement(const Run& run, const std::filesystem::path& recording) {
   for (const auto& [name, parameter, owner] : run.trainer().parameters()) {
     const auto& inspected = run.inspected();
     if (parameter->rank() != 1 || std::find(inspected.begin(), inspected.end(), name) == inspected.end())
@@ -42,6 +44,25 @@ Movement::Movement(const Run& run) {
     add_once(kinds_, moving_.back().kind);
     add_once(owners_, path);
   }
+  if (recording.empty() || !std::filesystem::exists(recording)) return;
+  const Recording recorded(recording);
+  if (recorded.step_count() == 0) return;
+  for (std::size_t i = 0; i < recorded.parameters().size(); ++i)
+    for (Moving& m : moving_)
+      if (m.name == recorded.parameters()[i].name) m.start = recorded.read(i, 0).value;
+}
+
+std::string Movement::starts() const {
+  std::string text;
+  for (const std::string& kind : kinds_) {
+    std::string start;
+    for (const Moving& m : moving_)
+      if (m.kind == kind && (start.empty() || m.common_start() != start)) start += m.common_start();
+    if (start != "0" && start != "1") return "";
+    text += (text.empty() ? "" : &kind == &kinds_.back() ? " and " : ", ");
+    text += start == "0" ? "zeros" : "ones";
+  }
+  return text;
 }
 
 const Moving* Movement::find(const std::string& kind, const std::string& owner) const {

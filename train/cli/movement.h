@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,12 @@ struct Moving {
 /// The inspected vectors of a run (matrices are recorded, not listed), by kind and by the module that they belong to.
 class Movement {
  public:
-  explicit Movement(const Run& run);
+  /// Before the run's next step. `recording`: that of a run which goes on; it knows where the parameters began. A new
+  /// run has none yet.
+  explicit Movement(const Run& run, const std::filesystem::path& recording = {});
+
+  /// "ones and zeros": what the parameters of each kind began as; empty when they began apart.
+  std::string starts() const;
 
   bool empty() const { return moving_.empty(); }
   const std::vector<Moving>& moving() const { return moving_; }

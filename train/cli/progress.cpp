@@ -8,23 +8,20 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/train/cli/terminal.h"
-#include "handgrad/train/inspect.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLiveInterval = 100ms;    // a line that changes more often cannot be read
-constexpr std::size_t kMostColumns = 3;  // owners side by side; with more, only the farthest is shown
+constexpr auto kLiveInterval = 100ms;  // a line that changes more often cannot be read
 
 /// 0, 1, 2, 5, 10, 20, 50, ...
 bool is_row_step(std::int64_t step) {
   while (step >= 10 && step % 10 == 0) step /= 10;
   return step == 0 || step == 1 || step == 2 || step == 5;
 }
-
-std::string loss_text(std::optional<double> loss) { return loss ? fmt::format("{:.3f}", *loss) : "-"; }
 
 std::string time_left(double seconds) {
   const auto s = static_cast<std::int64_t>(seconds + 0.5);
@@ -55,53 +52,13 @@ Pace Pace::parse(const std::string& text) {
 
 Progress::Progress(const Run& run, ProgressOptions options)
     : options_(std::move(options)),
-      movement_(run),
+      movement_(run, options_.recording),
+      layout_(layout_for(movement_, terminal_columns())),
       on_terminal_(is_terminal(stderr) && is_terminal(stdout)) {}
-
-bool Progress::small() const {
-  return movement_.owners().size() <= kMostColumns && movement_.kinds().size() <= 2;
-}
-
-void Progress::table_heading() const {
-  std::string top = fmt::format("{:6}  {:^16}", "", "loss");
-  std::string below = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "held back");
-  for (const std::string& kind : movement_.kinds()) {
-    const std::string what = fmt::format("largest |{}|", distance_name(movement_, kind));
-    std::string columns;
-    if (small()) {
-      for (const std::string& owner : movement_.owners())
-        columns +=
-            fmt::format("{:<{}} ", last_part(owner), std::max<std::size_t>(last_part(owner).size(), 7));
-    } else {
-      columns = fmt::format("{:<38}", "farthest");
-    }
-    top += fmt::format("    {:<{}}", what, columns.size());
-    below += "    " + columns;
-  }
-  const auto trimmed = [](std::string line) { return line.erase(line.find_last_not_of(' ') + 1); };
-  fmt::print("\n{}\n{}\n", trimmed(top), trimmed(below));
-}
 
 void Progress::row(std::int64_t step, std::optional<double> loss,
                    std::optional<double> validation_loss) const {
-  std::string line = fmt::format("{:>6}  {:>6} {:>10}", step, loss_text(loss), loss_text(validation_loss));
-  for (const std::string& kind : movement_.kinds()) {
-    line += "    ";
-    if (!small()) {
-      const Moving* m = movement_.farthest(kind);
-      const Farthest f = m->farthest();
-      line +=
-          fmt::format("{:<6} {:<31}", distance_text(f.distance), fmt::format("{} [{}]", m->owner, f.index));
-      continue;
-    }
-    for (const std::string& owner : movement_.owners()) {
-      const Moving* m = movement_.find(kind, owner);
-      const std::size_t width = std::max<std::size_t>(last_part(owner).size(), 7);
-      line += fmt::format("{:<{}} ", m == nullptr ? "-" : distance_text(m->farthest().distance), width);
-    }
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  fmt::print("{}\n", line);
+  fmt::print("{}", row_text(movement_, layout_, step, loss, validation_loss));
   std::fflush(stdout);
 }
 
@@ -110,10 +67,10 @@ void Progress::started(const Run& run, std::optional<double> validation_loss) {
   first_loss_ = last_loss_ = validation_loss;
   start_ = last_live_ = next_step_ = Clock::now();
   if (options_.quiet) return;
-  fmt::print("{}", describe(run, options_.title));
-  table_heading();
+  fmt::print("{}", describe(run, options_.title, options_.notes, terminal_columns()));
+  fmt::print("\n{}", rows_heading(movement_, layout_));
   row(first_step_, std::nullopt, validation_loss);
-  wait(first_step_);
+  wait(run, first_step_);
 }
 
 void Progress::stepped(const Run& run, const StepReport& report, std::optional<double> validation_loss) {
@@ -127,7 +84,7 @@ void Progress::stepped(const Run& run, const StepReport& report, std::optional<d
   const bool last = report.step == run.last_step();
   if (!last) {
     live(run, report);
-    wait(report.step);
+    wait(run, report.step);
   } else {
     clear_line();
     if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
@@ -147,10 +104,14 @@ void Progress::explain_first_step(const Run& run, const StepReport& report) {
         ++alike;
   }
   if (all == 0 || alike < all) return;
-  first_step_note_ = fmt::format(
-      "  At step 1 every feature moved by {:.4f}, the learning rate: {}'s first step has that\n"
-      "  size whatever the gradient. With SGD it would be lr * gradient (configs/toy_sgd.json).\n",
-      report.lr, type == "adam" ? "Adam" : "AdamW");
+  first_step_note_ =
+      "  " +
+      wrapped(fmt::format(
+                  "At step 1 every feature moved by {:.4f}, the learning rate: {}'s first step has that size "
+                  "whatever the gradient. With SGD it would be lr * gradient (configs/toy_sgd.json).",
+                  report.lr, type == "adam" ? "Adam" : "AdamW"),
+              2, std::min<std::size_t>(terminal_columns(), 92)) +
+      "\n";
 }
 
 void Progress::live(const Run& run, const StepReport& report) {
@@ -185,44 +146,21 @@ void Progress::clear_line() {
   line_shown_ = false;
 }
 
-void Progress::wait(std::int64_t step) {
-  if (options_.pace.by_key && !wait_for_enter()) options_.pace.by_key = false;
+/// Ctrl-C ends a wait too: the trainer then stops before its next step.
+void Progress::wait(const Run& run, std::int64_t step) {
+  const auto stop = [&] { return run.trainer().stop_requested(); };
+  if (options_.pace.by_key && !wait_for_enter(stop)) options_.pace.by_key = false;
   if (options_.pace.steps_per_second <= 0) return;
   if (step == first_step_) next_step_ = Clock::now();
   next_step_ += std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(1 / options_.pace.steps_per_second));
-  std::this_thread::sleep_until(next_step_);
+  while (Clock::now() < next_step_ && !stop())
+    std::this_thread::sleep_until(std::min(next_step_, Clock::now() + 50ms));
 }
 
 void Progress::finished(const Run& run) const {
   if (options_.quiet) return;
-  std::size_t width = 0;
-  for (const std::string& owner : movement_.owners()) width = std::max(width, owner.size());
-  if (!movement_.empty()) {
-    std::string kinds, starts, top = fmt::format("{:<{}}", "", width), below = top;
-    for (const std::string& kind : movement_.kinds()) {
-      kinds += (kinds.empty() ? "" : &kind == &movement_.kinds().back() ? " and " : ", ") + kind;
-      top += fmt::format("  {:^35}", kind);
-      below += fmt::format("  {:>6} {:>6} {:>6}   {:>12}", "mean", "min", "max", "farthest");
-    }
-    fmt::print("\n{} after {} steps\n\n{}\n{}\n", kinds, run.trainer().step_count(),
-               top.erase(top.find_last_not_of(' ') + 1), below);
-  }
-  for (const std::string& owner : movement_.owners()) {
-    std::string line = fmt::format("{:<{}}", owner, width);
-    for (const std::string& kind : movement_.kinds()) {
-      const Moving* m = movement_.find(kind, owner);
-      if (m == nullptr) {
-        line += fmt::format("  {:35}", "");
-        continue;
-      }
-      const Statistics s = statistics(m->parameter->values(), m->start);
-      line += fmt::format("  {:>6.3f} {:>6.3f} {:>6.3f}   {:>5} {:>6.3f}", s.mean, s.min, s.max,
-                          fmt::format("[{}]", s.farthest),
-                          m->parameter->array().value(static_cast<std::int64_t>(s.farthest)));
-    }
-    fmt::print("{}\n", line);
-  }
+  if (!movement_.empty()) fmt::print("\n{}", final_table(movement_, run.trainer().step_count(), layout_));
   if (first_loss_ && last_loss_) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     fmt::print("\nloss on the text held back: {:.3f} -> {:.3f}, in {:.1f} s\n", *first_loss_, *last_loss_,

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "handgrad/train/cli/movement.h"
+#include "handgrad/train/cli/movement_table.h"
 #include "handgrad/train/session.h"
 
 namespace handgrad::train::cli {
@@ -22,7 +24,9 @@ struct Pace {
 struct ProgressOptions {
   bool quiet = false;
   Pace pace;
-  std::string title;  ///< the run's name, "toy"
+  std::string title;                ///< the run's name, "toy"
+  std::filesystem::path recording;  ///< of a run that goes on: where its parameters began
+  std::vector<std::string> notes;   ///< things to tell the user once
 };
 
 class Progress final : public SessionListener {
@@ -41,16 +45,14 @@ class Progress final : public SessionListener {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void heading(const Run& run) const;
-  void table_heading() const;
   void row(std::int64_t step, std::optional<double> loss, std::optional<double> validation_loss) const;
   void explain_first_step(const Run& run, const StepReport& report);
   void live(const Run& run, const StepReport& report);
-  void wait(std::int64_t step);
-  bool small() const;
+  void wait(const Run& run, std::int64_t step);
 
   ProgressOptions options_;
   Movement movement_;
+  Layout layout_;
   bool on_terminal_, line_shown_ = false;
   std::string first_step_note_;
   std::optional<double> first_loss_, last_loss_;
@@ -58,7 +60,8 @@ class Progress final : public SessionListener {
   Clock::time_point start_, last_live_, next_step_;
 };
 
-/// What the run is made of, four lines.
-std::string describe(const Run& run, const std::string& title);
+/// What the run is made of, four lines, broken so that they fit.
+std::string describe(const Run& run, const std::string& title, const std::vector<std::string>& notes,
+                     std::size_t columns);
 
 }  // namespace handgrad::train::cli

@@ -3,16 +3,17 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <functional>
 
 namespace handgrad::train::cli {
 
 /// Whether a person looks at this stream; a line may then be rewritten in place.
 bool is_terminal(std::FILE* stream);
 
-/// Columns of the terminal behind stderr, 100 when there is none or it does not say.
+/// Columns of the terminal behind stdout or stderr; without one what the environment says in COLUMNS, else 100.
 std::size_t terminal_columns();
 
-/// The character that Enter sends, from standard input; false at its end.
-bool wait_for_enter();
+/// Waits for Enter on standard input; false at its end, or when `stop` says so meanwhile.
+bool wait_for_enter(const std::function<bool()>& stop);
 
 }  // namespace handgrad::train::cli
