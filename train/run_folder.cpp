@@ -90,7 +90,8 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
 
 RunFolder RunFolder::open(const fs::path& path) {
   if (!fs::is_regular_file(path / "config.json"))
-    throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()));
+    throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()), {},
+                "the folder that --out named, such as runs/toy");
   return RunFolder(path);
 }
 

@@ -61,7 +61,7 @@ void Session::save() {
   metrics_.flush();
   if (recorder_) recorder_->flush();
   const std::int64_t step = run_.trainer().step_count();
-  if (step == 0 || step == saved_step_) return;
+  if (step == saved_step_) return;
   listener_.saved(save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.effective()));
   saved_step_ = step;
 }

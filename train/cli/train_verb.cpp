@@ -1,6 +1,7 @@
 // handgrad train CONFIG
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
@@ -10,21 +11,24 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/models/generate.h"
-#include "handgrad/nn/summary.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/cli/dry_run.h"
 #include "handgrad/train/cli/progress.h"
 #include "handgrad/train/cli/signals.h"
 #include "handgrad/train/cli/verbs.h"
+#include "handgrad/train/program_name.h"
 #include "handgrad/train/session.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 struct TrainOptions {
   ConfigOptions config;
-  std::string out, resume, weights, pace;
+  std::string out, resume, weights, pace, log_level = "warn";
   bool overwrite = false, dry_run = false, quiet = false;
 };
 
@@ -45,82 +49,163 @@ std::string sample_text(const Run& run) {
   return text;
 }
 
-std::shared_ptr<spdlog::logger> open_log(const RunFolder& folder) {
-  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>((folder.path() / "log.txt").string());
-  auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
-  log->set_pattern("%Y-%m-%d %H:%M:%S  %l  %v");
+/// log.txt of the run; from `level` on also stderr, where errors are told by the program itself.
+std::shared_ptr<spdlog::logger> open_log(const RunFolder& folder, const std::string& level) {
+  const auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>((folder.path() / "log.txt").string());
+  const auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  file->set_pattern("%Y-%m-%d %H:%M:%S  %l  %v");
+  file->set_level(spdlog::level::info);
+  terminal->set_pattern("%l: %v");
+  terminal->set_level(spdlog::level::from_str(level));
+  auto log = std::make_shared<spdlog::logger>("run", spdlog::sinks_init_list{file, terminal});
+  log->set_level(spdlog::level::debug);
   log->flush_on(spdlog::level::info);
   return log;
 }
 
-/// runs/toy for configs/toy.json.
-fs::path default_folder(const TrainOptions& options) {
-  return options.out.empty() ? fs::path("runs") / fs::path(options.config.config).stem()
-                             : fs::path(options.out);
+// ---- Which config, which folder
+
+void check_options(const TrainOptions& options) {
+  if (options.config.config.empty() && options.resume.empty())
+    throw ValueError("train", "needs a config", {}, program_name() + " train configs/toy.json");
+  if (options.resume.empty()) return;
+  const std::pair<const char*, bool> others[] = {{"--out", !options.out.empty()},
+                                                 {"--overwrite", options.overwrite},
+                                                 {"--weights", !options.weights.empty()}};
+  for (const auto& [name, given] : others)
+    if (given)
+      throw ValueError("train",
+                       fmt::format("{} cannot be given with --resume, which goes on in the run's own "
+                                   "folder with the run's own weights",
+                                   name));
 }
 
+/// runs/toy for configs/toy.json.
+fs::path folder_of(const TrainOptions& options) {
+  if (!options.resume.empty()) return options.resume;
+  if (!options.out.empty()) return options.out;
+  return fs::path("runs") / fs::path(options.config.config).stem();
+}
+
+std::string title_of(const TrainOptions& options) {
+  const fs::path folder = folder_of(options).lexically_normal();
+  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+}
+
+/// The command line, then CONFIG if it is given, then the run's own. Where the last call stopped is not where this one
+/// shall.
 ConfigDocument load_document(const TrainOptions& options) {
-  if (!options.config.config.empty())
-    return ConfigDocument::load(options.config.config, options.config.all_sets());
-  return ConfigDocument::load(fs::path(options.resume) / "config.json", options.config.all_sets());
+  std::vector<std::string> sets = options.config.all_sets();
+  if (!options.config.config.empty()) return ConfigDocument::load(options.config.config, sets);
+  sets.insert(sets.begin(), "train.stop_after=0");
+  return ConfigDocument::load(RunFolder::open(options.resume).path() / "config.json", sets);
+}
+
+/// "train.steps was 300, is 500": what differs from the config that the run had so far.
+std::vector<std::string> changes(const Json& before, const Json& now) {
+  std::vector<std::string> lines;
+  const Json old_keys = before.flatten(), new_keys = now.flatten();
+  const auto value = [](const Json& keys, const std::string& key) {
+    return keys.contains(key) ? keys[key].dump() : std::string("not given");
+  };
+  Json all = old_keys;
+  all.update(new_keys);
+  for (const auto& [pointer, unused] : all.items()) {
+    const std::string was = value(old_keys, pointer), is = value(new_keys, pointer);
+    if (was != is && pointer != "/train/stop_after")
+      lines.push_back(fmt::format("{} was {}, is {}", pointer, was, is));
+  }
+  return lines;
+}
+
+// ---- The run
+
+/// Brings the trainer to where the run stands, and says in which ways the config differs from the one it had.
+std::vector<std::string> go_on(const std::string& folder, Run& run) {
+  const auto latest = find_latest(folder);
+  if (!latest)
+    throw Error("train", fmt::format("'{}' holds no checkpoint to go on from", folder), {},
+                "begin again: --out " + shell_word(folder) + " --overwrite");
+  load_checkpoint(*latest, run.trainer());
+  return changes(RunFolder::open(folder).read_config(), run.effective());
+}
+
+void print_stopped(const Run& run, const std::string& folder) {
+  fmt::print(stderr,
+             "\nstopped after step {} of {}; everything is saved in {}\n  go on: {} train --resume {}\n",
+             run.trainer().step_count(), run.steps(), folder, program_name(), shell_word(folder));
+}
+
+void print_saved(const std::string& folder) {
+  fmt::print("\nsaved in {}\n{}", folder,
+             next_lines({{fmt::format("{} inspect {} scale shift", program_name(), shell_word(folder)),
+                          "the way of each norm, step by step"},
+                         {fmt::format("{} generate {} --prompt \"The \"", program_name(), shell_word(folder)),
+                          "what it writes"}}));
+}
+
+Ending train_session(Run& run, RunFolder folder, Progress& progress, spdlog::logger& log) {
+  log.info("step {} of {}", run.trainer().step_count(), run.steps());
+  try {
+    Session session(run, std::move(folder), progress);
+    const Ending ending = session.train();
+    progress.clear_line();
+    log.info("{} at step {}", ending == Ending::finished ? "finished" : "stopped",
+             run.trainer().step_count());
+    return ending;
+  } catch (const std::exception& error) {
+    progress.clear_line();
+    spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
+    file.log({"run", spdlog::level::err, error.what()});
+    file.flush();
+    throw;
+  }
 }
 
 int train_run(const TrainOptions& options) {
-  if (options.config.config.empty() && options.resume.empty())
-    throw ValueError("train", "needs a config", {}, "handgrad train configs/toy.json");
+  check_options(options);
   options.config.apply_threads();
   const Pace pace = Pace::parse(options.pace);
   const StopOnSignal signals;
   Run run(load_document(options), &signals.requested());
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
-    fmt::print("{}\n{}", describe(run, "model"), nn::summary(run.model()));
+    dry_run(run, title_of(options));
     return 0;
   }
   const bool resumed = !options.resume.empty();
-  if (resumed) {
-    const auto latest = find_latest(options.resume);
-    if (!latest) throw Error("train", fmt::format("'{}' holds no checkpoint to go on from", options.resume));
-    load_checkpoint(*latest, run.trainer());
+  const fs::path path = folder_of(options);
+  std::vector<std::string> notes = run.notes();
+  if (resumed)
+    for (std::string& change : go_on(options.resume, run)) notes.push_back(std::move(change));
+  if (resumed && run.trainer().step_count() >= run.last_step()) {
+    fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
+               path.string(), run.trainer().step_count(), run.steps(), program_name(),
+               shell_word(path.string()), 2 * run.steps());
+    return 0;
   }
-  const fs::path path = resumed ? fs::path(options.resume) : default_folder(options);
   RunFolder folder = resumed ? RunFolder::open(path)
                              : RunFolder::create(path, options.overwrite ? RunFolder::Existing::overwrite
                                                                          : RunFolder::Existing::refuse);
-  if (!resumed) folder.write_config(run.effective());
+  folder.write_config(run.effective());
   folder.write_meta(run_meta(run.seed()));
-  const auto log = open_log(folder);
-  for (const std::string& note : run.notes()) log->info(note);
+  const auto log = open_log(folder, options.log_level);
+  for (const std::string& note : notes) log->info(note);
 
   const std::string before = options.quiet ? "" : sample_text(run);
-  Progress progress(run, {options.quiet, pace, path.filename().string()});
-  log->info("step {} of {}", run.trainer().step_count(), run.steps());
-  Ending ending{};
-  try {
-    Session session(run, std::move(folder), progress);
-    ending = session.train();
-  } catch (const std::exception& error) {
-    progress.clear_line();
-    log->error(error.what());
-    throw;
-  }
-  progress.clear_line();
-  log->info("{} at step {}", ending == Ending::finished ? "finished" : "stopped", run.trainer().step_count());
-  const std::string name = path.generic_string();
-  if (ending == Ending::stopped) {
-    fmt::print(
-        stderr,
-        "\nstopped after step {} of {}; everything is saved in {}\n  go on: handgrad train --resume {}\n",
-        run.trainer().step_count(), run.steps(), name, name);
+  Progress progress(run, {.quiet = options.quiet,
+                          .pace = pace,
+                          .title = title_of(options),
+                          .recording = resumed ? folder.recording() : fs::path(),
+                          .notes = notes});
+  if (train_session(run, std::move(folder), progress, *log) == Ending::stopped) {
+    print_stopped(run, path.generic_string());
     return signals.exit_status();
   }
   progress.finished(run);
   if (options.quiet) return 0;
   if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, sample_text(run));
-  fmt::print("\nsaved in {}\n{}", name,
-             next_lines({{fmt::format("handgrad inspect {} scale shift", name),
-                          "the way of each norm, step by step"},
-                         {fmt::format("handgrad generate {} --prompt \"The \"", name), "what it writes"}}));
+  print_saved(path.generic_string());
   return 0;
 }
 
@@ -128,7 +213,8 @@ int train_run(const TrainOptions& options) {
 
 void add_train(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* verb = app.add_subcommand("train", "train a model from a config")->group("train");
+  CLI::App* verb =
+      app.add_subcommand("train", "train a model from a config, or go on with a run")->group("train");
   options->config.add_to(*verb, false);
   verb->add_option("--out", options->out, "the run's folder (default: runs/ and the config's name)")
       ->option_text("DIR");
@@ -139,8 +225,18 @@ void add_train(CLI::App& app, Chosen& chosen) {
       ->option_text("FILE");
   verb->add_option("--pace", options->pace, "at most so many steps a second, or 'key': one for each Enter")
       ->option_text("N|key");
-  verb->add_flag("--dry-run", options->dry_run, "show the model and its parameters, train nothing");
+  verb->add_flag("--dry-run", options->dry_run,
+                 "show parameters, memory and the time of a few steps; write nothing");
   verb->add_flag("--quiet", options->quiet, "no progress and no tables");
+  verb->add_option(
+          "--log-level", options->log_level,
+          "what is logged to stderr: debug, info, warn (default) or error; log.txt has it from info on")
+      ->option_text("LEVEL")
+      ->check(one_of({"debug", "info", "warn", "error"}));
+  verb->footer(
+      "examples  train configs/toy.json --pace 20\n"
+      "          train configs/toy.json --set train.steps=500 --set optimizer.lr=3e-3 --out runs/long\n"
+      "          train --resume runs/long");
   verb->callback([options, &chosen] { chosen.action = [options] { return train_run(*options); }; });
 }
 
