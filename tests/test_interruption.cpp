@@ -1,0 +1,208 @@
+// Runs that are interrupted, by Ctrl-C, by SIGTERM, by SIGKILL, and go on to the bytes of a run that was not.
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "program.h"
+#include "temporary_folder.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// The program at work, with what it prints in the files out and err of its folder.
+class Child {
+ public:
+  Child(const fs::path& folder, const std::vector<std::string>& arguments) : folder_(folder) {
+    std::vector<std::string> words{HANDGRAD_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string out = (folder / "out").string(), err = (folder / "err").string();
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    const auto send = [](int to, const std::string& file, int flags) {
+      ::dup2(::open(file.c_str(), flags, 0600), to);
+    };
+    send(STDIN_FILENO, "/dev/null", O_RDONLY);
+    send(STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC);
+    send(STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC);
+    ::unsetenv("HANDGRAD_CALLED_AS");
+    if (::chdir(folder.c_str()) == 0) ::execv(HANDGRAD_PROGRAM, argv.data());
+    ::_exit(127);
+  }
+  ~Child() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      wait();
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void send(int signal) const { ::kill(pid_, signal); }
+  /// Exit status; -signal when it was killed.
+  int wait() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string err() const { return read_file(folder_ / "err"); }
+
+ private:
+  fs::path folder_;
+  pid_t pid_ = -1;
+};
+
+/// Waits until `done`, a minute at most.
+bool wait_until(const std::function<bool()>& done) {
+  const auto end = Clock::now() + 60s;
+  while (Clock::now() < end) {
+    if (done()) return true;
+    std::this_thread::sleep_for(2ms);
+  }
+  return false;
+}
+
+std::size_t lines_in(const fs::path& file) {
+  const std::string text = read_file(file);
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+const char* const kFiles[] = {"metrics.jsonl", "inspect.bin"};
+const char* const kCheckpointFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json"};
+
+void check_equal_runs(const fs::path& a, const fs::path& b, const std::string& checkpoint) {
+  for (const char* file : kFiles) CHECK_MESSAGE(read_file(a / file) == read_file(b / file), file);
+  for (const char* file : kCheckpointFiles) {
+    const fs::path name = fs::path("checkpoints") / checkpoint / file;
+    REQUIRE(fs::exists(a / name));
+    CHECK_MESSAGE(read_file(a / name) == read_file(b / name), file);
+  }
+}
+
+const std::string kToy = HANDGRAD_SOURCE_DIR "/configs/toy.json";
+
+/// Dropout, and windows in a shuffled order, so that a wrong place in the epoch would show.
+std::vector<std::string> settings(const std::string& out, const std::string& threads) {
+  return {"train",     kToy,
+          "--out",     out,
+          "--threads", threads,
+          "--set",     "train.steps=12",
+          "--set",     "model.drop_rate=0.2",
+          "--set",     "data.sampling=sequential",
+          "--set",     "data.shuffle=true"};
+}
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("Ctrl-C and SIGTERM finish the step and save, and the run goes on to the same bytes") {
+  for (const char* threads : {"1", "2"}) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      CAPTURE(threads);
+      CAPTURE(signal);
+      const TemporaryFolder folder;
+      REQUIRE(Child(folder.path(), settings("whole", threads)).wait() == 0);
+      Child child(folder.path(), with(settings("parts", threads), {"--pace", "10"}));
+      REQUIRE(wait_until([&] { return lines_in(folder.path() / "parts" / "metrics.jsonl") >= 3; }));
+      child.send(signal);
+      CHECK(child.wait() == 128 + signal);
+      const std::string err = child.err();
+      CHECK_MESSAGE(err.find("everything is saved in parts\n  go on: handgrad train --resume parts\n") !=
+                        std::string::npos,
+                    err);
+      const std::size_t steps = lines_in(folder.path() / "parts" / "metrics.jsonl");
+      CHECK(steps < 12);
+      CHECK(Child(folder.path(), {"train", "--resume", "parts", "--threads", threads}).wait() == 0);
+      check_equal_runs(folder.path() / "whole", folder.path() / "parts", "step-000012");
+    }
+  }
+}
+
+TEST_CASE("Ctrl-C before the first step leaves something to go on from") {
+  const TemporaryFolder folder;
+  Child child(folder.path(), with(settings("parts", "1"), {"--pace", "0.01"}));
+  REQUIRE(
+      wait_until([&] { return read_file(folder.path() / "out").find("\n     0 ") != std::string::npos; }));
+  child.send(SIGINT);
+  CHECK(child.wait() == 130);
+  CHECK(Child(folder.path(), {"train", "--resume", "parts"}).wait() == 0);
+  REQUIRE(Child(folder.path(), settings("whole", "1")).wait() == 0);
+  check_equal_runs(folder.path() / "whole", folder.path() / "parts", "step-000012");
+}
+
+TEST_CASE("a second Ctrl-C leaves at once, with the last checkpoint as it was") {
+  const TemporaryFolder folder;
+  // Steps of about a second.
+  const std::vector<std::string> slow = {"train",     kToy,
+                                         "--out",     "run",
+                                         "--threads", "1",
+                                         "--set",     "train.checkpoint_every=1",
+                                         "--set",     "model.emb_dim=256",
+                                         "--set",     "train.batch_size=64",
+                                         "--set",     "model.context_length=64",
+                                         "--set",     "model.n_layers=4",
+                                         "--set",     "data.val_fraction=0"};
+  Child child(folder.path(), slow);
+  const fs::path state = folder.path() / "run" / "checkpoints" / "step-000001" / "state.json";
+  REQUIRE(wait_until([&] { return fs::exists(state); }));
+  child.send(SIGINT);
+  std::this_thread::sleep_for(20ms);
+  child.send(SIGINT);
+  CHECK(child.wait() == 130);
+  CHECK(child.err().find("saved") == std::string::npos);
+  CHECK(Child(folder.path(), {"train", "--resume", "run", "--set", "train.stop_after=2"}).wait() == 0);
+}
+
+TEST_CASE("twenty kills at random moments: each time a checkpoint loads and the run goes on") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> endless = {
+      "--quiet",     "--set", "train.steps=1000000", "--set", "train.checkpoint_every=1", "--set",
+      "schedule={}", "--set", "train.eval_every=0"};
+  const fs::path checkpoints = folder.path() / "run" / "checkpoints";
+  std::mt19937 random(2266);
+  for (int kill = 0; kill < 20; ++kill) {
+    CAPTURE(kill);
+    const std::vector<std::string> begin = {"train", kToy, "--out", "run"},
+                                   go_on = {"train", "--resume", "run"};
+    Child child(folder.path(), with(kill == 0 ? begin : go_on, endless));
+    const std::size_t steps = lines_in(folder.path() / "run" / "metrics.jsonl");
+    REQUIRE(wait_until([&] { return lines_in(folder.path() / "run" / "metrics.jsonl") > steps; }));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
+    child.send(SIGKILL);
+    CHECK(child.wait() == -SIGKILL);
+    const Outcome state = handgrad_in(folder.path(), "inspect run --step last --format json");
+    CHECK(state.status == 0);
+  }
+  // The steps that the last one of them makes are those of a run that nobody disturbed.
+  std::int64_t last = 0;
+  for (const auto& entry : fs::directory_iterator(checkpoints))
+    if (const std::string name = entry.path().filename().string(); name.starts_with("step-"))
+      last = std::max<std::int64_t>(last, std::stoll(name.substr(5)));
+  const std::string stop = "train.steps=" + std::to_string(last + 3);
+  REQUIRE(Child(folder.path(), with({"train", "--resume", "run"}, with(endless, {"--set", stop}))).wait() ==
+          0);
+  REQUIRE(Child(folder.path(), with({"train", kToy, "--out", "whole"},
+                                    with(endless, {"--set", stop, "--set", "train.checkpoint_every=0"})))
+              .wait() == 0);
+  CHECK(lines_in(folder.path() / "run" / "metrics.jsonl") == static_cast<std::size_t>(last + 3));
+  for (const char* file : kFiles)
+    CHECK_MESSAGE(read_file(folder.path() / "whole" / file) == read_file(folder.path() / "run" / file), file);
+}
