@@ -1,0 +1,254 @@
+// Wrong configs and calls: each ends with one message, which says the rule, what came, where, and what to do; the whole
+// text is compared. Nothing is printed to stdout, and nothing is written.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "program.h"
+#include "temporary_folder.h"
+
+namespace {
+
+struct WrongCall {
+  std::string arguments;  // TOY stands for the path of configs/toy.json
+  int status;
+  std::string message;  // SOURCE and FOLDER stand for the two folders
+};
+
+const std::vector<WrongCall>& wrong_calls() {
+  static const std::vector<WrongCall> calls = {
+      // clang-format off
+      {"train TOY --set train.batch_sise=8", 2,
+       "--set train.batch_sise=8: /train/batch_sise: unknown key; did you mean \"batch_size\"? (known: accumulate, allow_unused, batch_size, checkpoint_every, dtype, epochs, eval_batches, eval_every, freeze, grad_clip, steps, stop_after)\n"},
+      {"train TOY --set model.norm.epss=1", 2,
+       "--set model.norm.epss=1: /model/norm/epss: unknown key; did you mean \"eps\"? (known: composed, eps, type)\n"},
+      {"train TOY --set modle.n_heads=2", 2,
+       "SOURCE/configs/toy.json: /modle: unknown key; did you mean \"model\"? (known: $schema, data, inspect, model, optimizer, schedule, seed, train)\n"},
+      {"train TOY --set model.n_heads=5", 2,
+       "--set model.n_heads=5: /model/n_heads: must divide emb_dim = 32, got 5\n"},
+      {"train TOY --set train.steps=ten", 2,
+       "--set train.steps=ten: /train/steps: must be an integer, got the text \"ten\"\n"},
+      {"train TOY --set train.steps=2.5", 2,
+       "--set train.steps=2.5: /train/steps: must be an integer, got 2.5\n"},
+      {"train TOY --set train.steps=0", 2,
+       "--set train.steps=0: /train/steps: must be at least 1, got 0\n"},
+      {"train TOY --set model.drop_rate=-0.1", 2,
+       "--set model.drop_rate=-0.1: /model/drop_rate: must be at least 0 and less than 1, got -0.1\n"},
+      {"train TOY --set model.norm.type=layer_nrom", 2,
+       "--set model.norm.type=layer_nrom: /model/norm/type: unknown norm \"layer_nrom\"; did you mean \"layer_norm\"? (known: layer_norm, none, rms_norm)\n"},
+      {"train TOY --set model.type=gtp", 2,
+       "--set model.type=gtp: /model/type: unknown model \"gtp\"; did you mean \"gpt\"? (known: gpt)\n"},
+      {"train TOY --set optimizer.type=adm", 2,
+       "--set optimizer.type=adm: /optimizer/type: unknown optimizer \"adm\"; did you mean \"adam\"? (known: adam, adamw, sgd)\n"},
+      {"train TOY --set 'optimizer.betas=[0.9]'", 2,
+       "--set optimizer.betas=[0.9]: /optimizer/betas: must have 2 numbers, got 1\n"},
+      {"train TOY --set 'optimizer.betas=[0.9, 1]'", 2,
+       "--set optimizer.betas=[0.9, 1]: /optimizer/betas/1: must be at least 0 and less than 1, got 1\n"},
+      {"train TOY --set 'optimizer={\"type\": \"sgd\", \"nesterov\": true}'", 2,
+       "--set optimizer={\"type\": \"sgd\", \"nesterov\": true}: /optimizer/nesterov: needs momentum above 0 and dampening 0, got 0 and 0\n"},
+      {"train TOY --set train.epochs=2", 2,
+       "--set train.epochs=2: /train/epochs: stands in place of steps; give one of them\n"},
+      {"train TOY --set schedule.min_lr=1", 2,
+       "--set schedule.min_lr=1: /schedule/min_lr: must be at most lr = 0.01, got 1\n"},
+      {"train TOY --set steps", 2,
+       "--set steps: must be KEY=VALUE, such as train.steps=500\n"},
+      {"train TOY --set train.steps.more=1", 2,
+       "--set train.steps.more=1: /train/steps: is no object, it has no keys of its own\n"},
+      {"train TOY --set 'train.freeze=[\"gain\"]'", 2,
+       "--set train.freeze=[\"gain\"]: /train/freeze: no parameter is named \"gain\"; the end of a name (scale) or a pattern (*.norm1.*) will do too\n"},
+      {"train twice.json", 2,
+       "twice.json: /seed: key comes twice\n"},
+      {"train huge.json", 2,
+       "huge.json: a number must not exceed the largest double, got 1e400\n"},
+      {"train comma.json", 2,
+       "comma.json: line 1, column 24: unexpected '}'; expected string literal\n"},
+      {"train nan.json", 2,
+       "nan.json: line 1, column 10: invalid literal; last read: '\"seed\": N'\n"},
+      {"train list.json", 2,
+       "list.json: a config must be a JSON object, { ... }\n"},
+      {"train empty.json", 2,
+       "empty.json: line 1, column 1: unexpected end of input; expected '[', '{', or a literal\n"},
+      {"train missing.json", 1,
+       "\"missing.json\": cannot be opened: No such file or directory\n"},
+      {"train folder", 1,
+       "\"folder\": need a file, got a folder\n"},
+      {"train TOY --set data.path=missing.txt", 1,
+       "\"FOLDER/missing.txt\": cannot be opened: No such file or directory\n"},
+      {"train TOY --set data.path=folder", 1,
+       "\"FOLDER/folder\": need a file, got a folder\n"},
+      {"train TOY --set data.path=short.txt", 1,
+       "\"FOLDER/short.txt\", training part at val_fraction 0.1 of 9 tokens: 8 tokens, need at least 17\n"
+       "  context_length 16, and one more token, the last target\n"
+       "  try: a smaller context_length or a longer text\n"},
+      {"train TOY --set data.path=empty.txt", 1,
+       "\"FOLDER/empty.txt\": char tokenizer: needs at least one character, got an empty text\n"},
+      {"train TOY --set data.path=latin1.txt", 1,
+       "\"FOLDER/latin1.txt\": char tokenizer: text must be UTF-8, but byte 0xE9 at byte offset 3 begins a character that the text cuts off\n"
+       "  try: save the text as UTF-8\n"},
+      {"train TOY --set data.val_fraction=0.002", 1,
+       "\"SOURCE/data/boats.txt\", validation part at val_fraction 0.002 of 6033 tokens: 13 tokens, need at least 17\n"
+       "  context_length 16, and one more token, the last target\n"
+       "  try: a smaller context_length or a longer text\n"},
+      {"train TOY --set 'data={\"type\": \"batch\", \"path\": \"batch.json\"}'", 1,
+       "\"FOLDER/batch.json\": every input must have a target\n"
+       "  /inputs [1, 2]   /targets [1, 1]\n"},
+      {"train TOY --out run", 1,
+       "train: 'run' already holds a run\n"
+       "  try: --overwrite, or another folder: --out runs/NAME, or go on with it: --resume run\n"},
+      {"train TOY --out folder", 1,
+       "train: --out 'folder' holds something that is no part of a run: mine.txt\n"
+       "  try: another folder: --out runs/NAME\n"},
+      {"train TOY --out short.txt", 1,
+       "train: --out 'short.txt' is a file; a run needs a folder\n"},
+      {"train TOY --pace fast", 2,
+       "train: --pace must be steps per second or 'key', got 'fast'\n"
+       "  try: --pace 20 or --pace key\n"},
+      {"train TOY --threads 0", 2,
+       "train: --threads must be at least 1, got 0\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY --threads", 2,
+       "train: --threads needs a value\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY --dtype float16", 2,
+       "train: --dtype must be float32 or float64, got float16\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY --dry-rnu", 2,
+       "train: there is no option --dry-rnu; did you mean --dry-run?\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY extra", 2,
+       "train: takes no more operands, got \"extra\"\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY --weights junk.safetensors", 1,
+       "\"junk.safetensors\": a safetensors file has at least 8 bytes, this one 5\n"},
+      {"train TOY --weights missing.safetensors", 1,
+       "\"missing.safetensors\": cannot be opened: No such file or directory\n"},
+      {"train", 2,
+       "train: needs a config\n"
+       "  try: handgrad train configs/toy.json\n"},
+      {"train --resume nowhere", 1,
+       "train: 'nowhere' holds no run: there is no config.json in it\n"
+       "  try: the folder that --out named, such as runs/toy\n"},
+      {"train --resume run --out other", 2,
+       "train: --out cannot be given with --resume, which goes on in the run's own folder with the run's own weights\n"},
+      {"train --resume run --set optimizer.type=sgd --set 'optimizer={\"type\": \"sgd\"}' --set train.steps=9", 1,
+       "\"run/checkpoints/step-000003\": holds the state of optimizer adamw, this run has sgd\n"},
+      {"inspect nowhere", 1,
+       "inspect: 'nowhere' does not exist\n"
+       "  try: a run folder or a safetensors file\n"},
+      {"inspect run gamma", 1,
+       "inspect run: nothing recorded is named 'gamma'\n"
+       "  recorded  trf_blocks.0.norm1.scale, trf_blocks.0.norm1.shift, trf_blocks.0.norm2.scale and 3 more\n"
+       "  try: a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config chooses\n"},
+      {"inspect run --step 250", 1,
+       "inspect run: no step 250; this run has 3 steps\n"
+       "  recorded  steps 0 to 3, every step\n"
+       "  try: --step last\n"},
+      {"inspect run --step 3:1", 2,
+       "inspect run: --step must name the smaller step first, got '3:1'\n"},
+      {"inspect run --step soon", 2,
+       "inspect run: --step must be a step, a range or 'last', got 'soon'\n"
+       "  try: --step 250, --step 1:5, --step last\n"},
+      {"inspect run --format xml", 2,
+       "inspect: --format must be table, csv or json, got xml\n"
+       "  try: handgrad inspect --help\n"},
+      {"inspect junk.safetensors", 1,
+       "\"junk.safetensors\": a safetensors file has at least 8 bytes, this one 5\n"},
+      {"inspect folder", 1,
+       "inspect: 'folder' holds no recorded parameters (inspect.bin)\n"
+       "  try: train with /inspect/parameters in the config, such as [\"*.scale\", \"*.shift\"]\n"},
+      {"inspect", 2,
+       "inspect: needs RUN_OR_FILE, a run's folder, or a safetensors file\n"
+       "  try: handgrad inspect --help\n"},
+      {"generate run", 2,
+       "generate: needs --prompt TEXT, the text to continue\n"
+       "  try: handgrad generate --help\n"},
+      {"generate run --prompt ''", 2,
+       "generate: --prompt must not be empty\n"
+       "  try: --prompt \"The \"\n"},
+      {"generate run --prompt 'T\xe2\x82\xac'", 1,
+       "char tokenizer: every character must be one of the 33 it knows, got \"\xe2\x82\xac\" (U+20AC) at character 1, byte offset 1\n"},
+      {"generate run --prompt T --temperature -1", 2,
+       "generate: --temperature must be at least 0, got -1\n"
+       "  try: handgrad generate --help\n"},
+      {"generate nowhere --prompt T", 1,
+       "generate: 'nowhere' holds no run: there is no config.json in it\n"
+       "  try: the folder of a run, such as runs/toy\n"},
+      {"nonsense", 2,
+       "handgrad: there is no \"nonsense\" (known: bench, config, generate, inspect, layers, train)\n"
+       "  try: handgrad --help\n"},
+      {"config", 2,
+       "config: needs show, schema or reference\n"
+       "  try: handgrad config --help\n"},
+      {"config shwo", 2,
+       "config: there is no \"shwo\"; did you mean \"show\"? (known: reference, schema, show)\n"
+       "  try: handgrad config --help\n"},
+      {"config show", 2,
+       "config show: needs CONFIG, the config, a JSON file\n"
+       "  try: handgrad config show --help\n"},
+      {"layers gelu", 2,
+       "layers: nothing is called \"gelu\" (known: adam, adamw, batch, char, constant, cosine, data source, feed-forward, feed_forward, gpt, layer_norm, linear, model, none, norm, optimizer, random, rms_norm, schedule, sgd, text, tokenizer)\n"},
+      {"bench step", 2,
+       "bench step: needs CONFIG, the config, a JSON file\n"
+       "  try: handgrad bench step --help\n"},
+      // clang-format on
+  };
+  return calls;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+/// What the calls need to go wrong with.
+void furnish(const std::filesystem::path& folder) {
+  const std::pair<const char*, std::string> files[] = {
+      {"short.txt", "The boat."},
+      {"empty.txt", ""},
+      {"latin1.txt", "caf\xe9"},
+      {"twice.json", "{\"seed\": 1, \"seed\": 2}"},
+      {"huge.json", "{\"train\": {\"steps\": 1e400}}"},
+      {"comma.json", "{\"train\": {\"steps\": 3, }}"},
+      {"nan.json", "{\"seed\": NaN}"},
+      {"list.json", "[1]"},
+      {"empty.json", ""},
+      {"batch.json", "{\"inputs\": [[1, 2]], \"targets\": [[1]]}"},
+      {"junk.safetensors", "junk\n"},
+      {"folder/mine.txt", "x"},
+  };
+  std::filesystem::create_directory(folder / "folder");
+  for (const auto& [name, text] : files) std::ofstream(folder / name, std::ios::binary) << text;
+}
+
+std::size_t files_in(const std::filesystem::path& folder) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    count += entry.is_regular_file();
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("wrong configs and calls: the whole message, the exit status, and nothing written") {
+  const TemporaryFolder folder;
+  furnish(folder.path());
+  const std::string toy = config_path("toy.json");
+  REQUIRE(handgrad_in(folder.path(), "train " + toy + " --quiet --set train.steps=3 --out run").status == 0);
+  const std::size_t files = files_in(folder.path());
+  for (const WrongCall& call : wrong_calls()) {
+    CAPTURE(call.arguments);
+    std::string arguments = call.arguments;
+    replace_all(arguments, "TOY", toy);
+    const Outcome outcome = handgrad_in(folder.path(), arguments);
+    std::string message = outcome.err;
+    replace_all(message, HANDGRAD_SOURCE_DIR, "SOURCE");
+    replace_all(message, folder.path().string(), "FOLDER");
+    CHECK(message == call.message);
+    CHECK(outcome.status == call.status);
+    CHECK(outcome.out == "");
+    for (const char* inside : {"std::", "handgrad::", "terminate", "exception"})
+      CHECK(message.find(inside) == std::string::npos);
+    CHECK(files_in(folder.path()) == files);
+  }
+  CHECK(wrong_calls().size() >= 60);
+}
