@@ -26,8 +26,9 @@ struct Outcome {
 /// `handgrad ARGUMENTS`, as typed in a shell that stands in `folder`.
 inline Outcome handgrad_in(const std::filesystem::path& folder, const std::string& arguments) {
   const std::string out = (folder / ".out").string(), err = (folder / ".err").string();
-  const std::string command = "cd '" + folder.string() + "' && '" HANDGRAD_PROGRAM "' " + arguments + " >'" +
-                              out + "' 2>'" + err + "' </dev/null";
+  const std::string command = "unset HANDGRAD_CALLED_AS; cd '" + folder.string() +
+                              "' && '" HANDGRAD_PROGRAM "' " + arguments + " >'" + out + "' 2>'" + err +
+                              "' </dev/null";
   const int result = std::system(command.c_str());
   Outcome outcome{WIFEXITED(result) ? WEXITSTATUS(result) : -1, read_file(out), read_file(err)};
   std::filesystem::remove(out);
