@@ -61,6 +61,8 @@ int run(int argc, char** argv) {
   cli::add_layers(app, chosen);
   cli::add_train(app, chosen);
   cli::add_config(app, chosen);
+  cli::add_check(app, chosen);
+  cli::add_trace(app, chosen);
   cli::add_bench(app, chosen);
   cli::add_manual(app, chosen);
   try {

@@ -26,7 +26,9 @@ void add_inspect(CLI::App& app, Chosen& chosen);
 void add_generate(CLI::App& app, Chosen& chosen);
 void add_bench(CLI::App& app, Chosen& chosen);
 void add_config(CLI::App& app, Chosen& chosen);
+void add_check(CLI::App& app, Chosen& chosen);
 void add_layers(CLI::App& app, Chosen& chosen);
+void add_trace(CLI::App& app, Chosen& chosen);
 void add_manual(CLI::App& app, Chosen& chosen);
 
 /// Options that every verb with a config has.
