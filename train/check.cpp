@@ -61,22 +61,26 @@ GradCheckReport check_model(const Run& run, const GradCheckOptions& options, boo
   return report;
 }
 
-GradCheckReport check_layer(const std::string& type, nn::Fields fields, std::int64_t width,
-                            const GradCheckOptions& options) {
-  const std::unique_ptr<nn::Layer> layer = make_layer(type, fields, width);
-  fields.finish();
-  layer->to(DType::float64);
-  const Parameters parameters = layer->named_parameters();
+GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradCheckOptions& options) {
+  const Parameters parameters = layer.named_parameters();
   move_vectors(parameters);
   Random random(2266, kStream + 1);
-  Tensor x = Tensor::constant(Array(Shape({2, 3, width}), DType::float64)).requires_grad();
+  Tensor x = Tensor::zeros({2, 3, width}, DType::float64);
   for (std::int64_t i = 0; i < x.numel(); ++i)
     x.mutable_array().mutable_data<double>()[i] = random.uniform(-2, 2);
   // The input stands in the same list as the parameters, so that one table and one tolerance hold for all.
   Parameter input("input", x);
   std::vector<CheckedParameter> checked{{"input", &input}};
   for (const nn::NamedParameter& named : parameters) checked.push_back({named.name, named.parameter});
-  return check_parameters([&] { return (*layer)(input); }, checked, options);
+  return check_parameters([&] { return layer(input); }, checked, options);
+}
+
+GradCheckReport check_layer(const std::string& type, nn::Fields fields, std::int64_t width,
+                            const GradCheckOptions& options) {
+  const std::unique_ptr<nn::Layer> layer = make_layer(type, fields, width);
+  fields.finish();
+  layer->to(DType::float64);
+  return check_layer(*layer, width, options);
 }
 
 }  // namespace handgrad::train

@@ -15,8 +15,11 @@ namespace handgrad::train {
 /// mistakes; `keep_values` leaves them, for weights that were loaded. The model's values are put back in the end.
 GradCheckReport check_model(const Run& run, const GradCheckOptions& options, bool keep_values = false);
 
-/// A layer that `nn::norms()` or `nn::feed_forwards()` makes of `type`, its keys read from `fields`, of the given width:
-/// its parameters and its input [2, 3, width]. ValueError, with what is known, for another type.
+/// A float64 layer: its input [2, 3, width], named "input", and its parameters, whose vectors are moved and stay so.
+GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradCheckOptions& options);
+
+/// A layer that `nn::norms()` or `nn::feed_forwards()` makes of `type`, its keys read from `fields`, of the given width.
+/// ValueError, with what is known, for another type.
 GradCheckReport check_layer(const std::string& type, nn::Fields fields, std::int64_t width,
                             const GradCheckOptions& options);
 
