@@ -280,3 +280,23 @@ TEST_CASE("a folder that holds a run is not overwritten unasked") {
   CHECK(read_file(folder.path() / "run" / "metrics.jsonl") == before);
   CHECK(handgrad_in(folder.path(), train + " --overwrite").status == 0);
 }
+
+TEST_CASE("what is recorded unasked: everything that the norms learn, whatever it is called") {
+  const TemporaryFolder folder;
+  const std::string toy =
+      "train " + config_path("toy.json") + " --set train.steps=3 --set train.eval_every=0";
+  const Outcome usual = handgrad_in(folder.path(), toy + " --out usual");
+  REQUIRE_MESSAGE(usual.status == 0, usual.err);
+  CHECK(usual.out.find("next   handgrad inspect usual scale shift ") != std::string::npos);
+  const std::string by_name = R"( --quiet --out by_name --set 'inspect.parameters=["*.scale", "*.shift"]')";
+  REQUIRE(handgrad_in(folder.path(), toy + by_name).status == 0);
+  CHECK(read_file(folder.path() / "usual" / "inspect.bin") ==
+        read_file(folder.path() / "by_name" / "inspect.bin"));
+
+  const Outcome rms = handgrad_in(folder.path(), toy + " --out rms --set model.norm.type=rms_norm");
+  CHECK(rms.out.find("next   handgrad inspect rms scale  ") != std::string::npos);
+  const Outcome none = handgrad_in(folder.path(), toy + R"( --out none --set 'model.norm={"type": "none"}')");
+  REQUIRE_MESSAGE(none.status == 0, none.err);
+  CHECK(none.out.find("handgrad inspect") == std::string::npos);
+  CHECK(none.out.find("next   handgrad generate none") != std::string::npos);
+}

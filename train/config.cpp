@@ -120,9 +120,10 @@ TrainSettings read_train(nn::Fields& fields) {
 
 InspectSettings read_inspect(nn::Fields& fields) {
   InspectSettings s;
-  s.parameters =
-      fields.texts("parameters", {.doc = "names or patterns of parameters to record after each step",
-                                  .fallback = std::vector<std::string>{"*.scale", "*.shift"}});
+  s.parameters = fields.texts(
+      "parameters",
+      {.doc = "names or patterns of parameters to record after each step; by default all of every norm",
+       .fallback = std::vector<std::string>{"*norm*"}});
   s.every = fields.integer("every", {.doc = "records every so many steps", .fallback = 1, .at_least = 1});
   return s;
 }

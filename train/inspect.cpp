@@ -168,7 +168,7 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
   if (std::filesystem::is_regular_file(run_or_file)) return inspect_file(run_or_file, options, out);
   if (!std::filesystem::exists(run_or_file / kRecordingFile))
     throw Error("inspect", fmt::format("'{}' holds no recorded parameters ({})", title, kRecordingFile), {},
-                "train with /inspect/parameters in the config, such as [\"*.scale\", \"*.shift\"]");
+                "train with /inspect/parameters in the config, such as [\"*norm*\"]");
   const Recording recording(run_or_file / kRecordingFile);
   if (recording.step_count() == 0)
     throw Error("inspect", fmt::format("'{}' has no recorded step yet", title), {}, "wait a moment");

@@ -136,12 +136,17 @@ void print_stopped(const Run& run, const std::string& folder) {
              run.trainer().step_count(), run.steps(), folder, program_name(), shell_word(folder));
 }
 
-void print_saved(const std::string& folder) {
-  fmt::print("\nsaved in {}\n{}", folder,
-             next_lines({{fmt::format("{} inspect {} scale shift", program_name(), shell_word(folder)),
-                          "the way of each norm, step by step"},
-                         {fmt::format("{} generate {} --prompt \"The \"", program_name(), shell_word(folder)),
-                          "what it writes"}}));
+void print_saved(const std::string& folder, const Run& run, const Movement& movement) {
+  const std::string word = shell_word(folder);
+  std::vector<std::pair<std::string, std::string>> next;
+  if (!run.inspected().empty()) {
+    std::string kinds;  // " scale shift", or what else the model's norms learn
+    for (const std::string& kind : movement.kinds()) kinds += " " + kind;
+    next.emplace_back(fmt::format("{} inspect {}{}", program_name(), word, kinds),
+                      "the way of each norm, step by step");
+  }
+  next.emplace_back(fmt::format("{} generate {} --prompt \"The \"", program_name(), word), "what it writes");
+  fmt::print("\nsaved in {}\n{}", folder, next_lines(next));
 }
 
 Ending train_session(Run& run, RunFolder folder, Progress& progress, spdlog::logger& log) {
@@ -205,7 +210,7 @@ int train_run(const TrainOptions& options) {
   progress.finished(run);
   if (options.quiet) return 0;
   if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, sample_text(run));
-  print_saved(path.generic_string());
+  print_saved(path.generic_string(), run, progress.movement());
   return 0;
 }
 
