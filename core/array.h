@@ -16,12 +16,13 @@ namespace handgrad {
 /// The head of a block of numbers, which follow it: at a multiple of 64 bytes, or, when all of them fit into 32
 /// bytes, in the head's own cache line.
 struct alignas(32) Storage {
-  std::uint32_t refs = 0;
+  std::uint32_t refs = 0;     ///< handles that share the numbers
   std::uint32_t version = 0;  ///< counts the times somebody asked to write
   std::size_t bytes = 0;      ///< of the numbers
   const void* owner =
       &internal::pool;  ///< stands for a thread: counts are not atomic, only this one may share it
 
+  /// A block for so many bytes of numbers, which are not initialised.
   static Ref<Storage> make(std::size_t number_bytes) {
     const std::size_t front = front_gap(number_bytes);
     auto* block = static_cast<std::byte*>(pool_allocate(front + sizeof(Storage) + number_bytes));
@@ -30,6 +31,7 @@ struct alignas(32) Storage {
     return Ref<Storage>(storage);
   }
 
+  /// Gives the block back to the pool. Only the thread that made it may do so.
   static void destroy(Storage* storage) noexcept {
     assert(storage->owner == &internal::pool && "an array was released by another thread");
     const std::size_t number_bytes = storage->bytes;
@@ -38,7 +40,7 @@ struct alignas(32) Storage {
     pool_release(reinterpret_cast<std::byte*>(storage) - front, front + sizeof(Storage) + number_bytes);
   }
 
-  void* numbers() { return this + 1; }
+  void* numbers() { return this + 1; }  ///< what follows the head
 
  private:
   static std::size_t front_gap(std::size_t number_bytes) { return number_bytes <= 32 ? 0 : 32; }
@@ -60,16 +62,20 @@ class Array {
     return a;
   }
 
+  /// @{ Every number is the same one.
   static Array zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
   static Array full(const Shape& shape, double value, DType dtype = DType::float32);
+  /// @}
   /// The values in row-major order; their count must be the shape's, else ShapeError.
   static Array of(const std::vector<double>& values, const Shape& shape, DType dtype = DType::float32);
 
+  /// False: made without a shape, there are no numbers.
   bool defined() const { return static_cast<bool>(storage_); }
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
-  int rank() const { return shape_.rank(); }
-  std::int64_t numel() const { return numel_; }
+  const Shape& shape() const { return shape_; }  ///< empty for a scalar
+  DType dtype() const { return dtype_; }         ///< float32 or float64; int32 for token ids
+  int rank() const { return shape_.rank(); }     ///< number of dimensions, 0 for a scalar
+  std::int64_t numel() const { return numel_; }  ///< number of elements, 1 for a scalar
+  /// Of the numbers, without their head.
   std::size_t bytes() const { return static_cast<std::size_t>(numel_) * size_of(dtype_); }
 
   /// The numbers, to read. T must be the element type, else DTypeError.
@@ -89,23 +95,25 @@ class Array {
     return static_cast<T*>(storage_->numbers());
   }
 
+  /// How often somebody asked to write, counted for all handles that share the numbers; 0 when not defined.
   std::uint32_t version() const { return storage_ ? storage_->version : 0; }
   /// Whether this is the only handle, so that writing cannot be seen elsewhere.
   bool is_sole_owner() const { return storage_ && storage_->refs == 1; }
+  /// So a write to one shows in the other.
   bool shares_storage(const Array& other) const { return storage_.get() == other.storage_.get(); }
 
   /// The same numbers under another shape of equal count. At most one size may be -1: it is worked out.
   Array reshape(const Shape& shape) const;
-  Array copy() const;
+  Array copy() const;  ///< of numbers of its own
   /// A copy in another element type (a new array also when it is the same).
   Array to(DType dtype) const;
   /// Overwrites the numbers with those of `source`, of equal shape and type.
   void assign(const Array& source);
-  void fill(double value);
+  void fill(double value);  ///< writes `value` to every element
 
   /// Element at flat row-major position `i`, as a double.
   double value(std::int64_t i) const;
-  std::vector<double> values() const;
+  std::vector<double> values() const;  ///< all elements as doubles, in row-major order
   /// The single number of an array of one element, else ShapeError.
   double item() const;
 
@@ -121,6 +129,7 @@ class Array {
   DType dtype_ = DType::float32;
 };
 
+/// Prints text().
 std::ostream& operator<<(std::ostream& out, const Array& array);
 
 /// -1 in `wanted` replaced by what `numel` leaves for it; ShapeError naming `op` when the counts do not fit.

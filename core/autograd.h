@@ -19,14 +19,18 @@ class GradSink;
 template <class T>
 class ListView {
  public:
+  /// @{ Of items that outlive the list: none is copied.
   ListView(std::initializer_list<T> items) : data_(std::data(items)), size_(items.size()) {}
   ListView(const std::vector<T>& items) : data_(items.data()), size_(items.size()) {}  // NOLINT
   ListView(const T* data, std::size_t size) : data_(data), size_(size) {}
+  /// @}
   ListView() = default;
 
+  /// @{ For a range-based for loop.
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
   std::size_t size() const { return size_; }
+  /// @}
 
  private:
   const T* data_ = nullptr;
@@ -35,26 +39,31 @@ class ListView {
 
 /// An input of an operation: only its gradient slot matters to the graph.
 struct Input {
+  /// Not explicit: operations list plain tensors.
   Input(const Tensor& tensor) : slot(tensor.slot()) {}  // NOLINT(google-explicit-constructor)
+  /// The tensor's; nullptr when it never wanted a gradient.
   GradSlot* slot;
 };
 
 /// An array that backward will read, under its name in the formula. With `when` false it is not kept: an
 /// operation names what it would need, and keeps only what the wanted gradients need.
 struct Save {
+  /// `numbers` must live until record() returns.
   Save(const char* as, const Array& numbers, bool when = true) : name(as), array(&numbers), wanted(when) {}
-  const char* name;  ///< a string literal
-  const Array* array;
-  bool wanted;
+  const char* name;    ///< a string literal
+  const Array* array;  ///< what is kept
+  bool wanted;         ///< whether it is kept
 };
 
 /// A number or a short list of integers that backward will read: eps, or the dimensions of a sum.
 struct Attribute {
+  /// @{ `as` must be a string literal: the name is not copied.
   Attribute(const char* as, double value) : name(as), number(value) {}
   Attribute(const char* as, const Shape& values) : name(as), list(values) {}
-  const char* name;  ///< a string literal
-  double number = 0;
-  Shape list;
+  /// @}
+  const char* name;   ///< a string literal
+  double number = 0;  ///< 0 for a list
+  Shape list;         ///< empty for a number
 };
 
 /// Computes the gradients of a node's inputs from `dy` = d loss / d output. A plain function: it captures nothing,
@@ -64,33 +73,39 @@ using Backward = void (*)(const Node& node, const Array& dy, GradSink& sink);
 /// A recorded operation.
 class Node {
  public:
+  /// An array that was saved, and its version at that time: a later write to it is noticed.
   struct Saved {
-    const char* name;
-    Array array;
-    std::uint32_t version;
+    const char* name;       ///< as in Save
+    Array array;            ///< shares its numbers with the tensor it came from
+    std::uint32_t version;  ///< Array::version() when it was saved
   };
 
-  const char* op() const { return op_; }
+  const char* op() const { return op_; }          ///< as it was given to record(): "layer_norm"
   const Scope& scope() const { return *scope_; }  ///< the module that was running
   std::uint64_t order() const { return order_; }  ///< creation number; inputs have smaller ones
   /// Why there is no backward; nullptr when there is one.
   const char* no_gradient_reason() const { return reason_; }
 
-  int input_count() const { return input_count_; }
+  int input_count() const { return input_count_; }  ///< wanted or not
   /// The slot of input `i`; nullptr when it wants no gradient.
   const GradSlot* input(int i) const { return edges()[i].get(); }
 
+  /// In the order in which the operation gave them.
   ListView<Saved> saved_arrays() const { return {saves(), static_cast<std::size_t>(saved_count_)}; }
+  /// Whether saved(name) would find one.
   bool has_saved(std::string_view name) const { return find_saved(name) != nullptr; }
   /// The array saved under `name`. GraphError when it was released by an earlier backward, when it was changed in
   /// place since, or when there is none of that name.
   const Array& saved(std::string_view name) const;
 
+  /// In the order in which the operation gave them.
   ListView<Attribute> attributes() const {
     return {attributes_begin(), static_cast<std::size_t>(attribute_count_)};
   }
+  /// @{ The attribute of that name; GraphError when there is none.
   double number(std::string_view name) const { return attribute(name).number; }
   const Shape& list(std::string_view name) const { return attribute(name).list; }
+  /// @}
 
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -98,12 +113,13 @@ class Node {
   /// For the engine.
   static Ref<Node> make(const char* op, Backward backward, const char* reason, const ListView<Input>& inputs,
                         const ListView<Save>& saves, const ListView<Attribute>& attributes);
-  static void destroy(Node* node) noexcept;
+  static void destroy(Node* node) noexcept;  ///< with all that only it refers to, without recursion
+  /// Calls the backward function.
   void run(const Array& dy, GradSink& sink) const { backward_(*this, dy, sink); }
-  void release_saved();
-  bool used() const { return used_; }
-  void mark_used() { used_ = true; }
-  std::uint32_t refs = 0;
+  void release_saved();                ///< when its backward is done
+  bool used() const { return used_; }  ///< whether a backward went through it
+  void mark_used() { used_ = true; }   ///< a second backward is then refused
+  std::uint32_t refs = 0;              ///< for Ref
 
  private:
   Node() = default;
@@ -133,11 +149,13 @@ class Node {
 /// Where a backward function puts the gradients of its node's inputs.
 class GradSink {
  public:
+  /// For the inputs of this node, in the order of record().
   explicit GradSink(const Node& node) : node_(node) {}
 
   /// Whether anybody needs the gradient of input `i`.
   bool wants(int i) const { return node_.edges()[i].get() != nullptr; }
 
+  /// A place for a gradient.
   struct Target {
     Array& array;  ///< of the input's shape and type
     bool add;      ///< true: add to the numbers there; false: they are not initialised, write
@@ -179,21 +197,22 @@ class NoGrad {
  private:
   bool before_;
 };
-bool grad_enabled();
+bool grad_enabled();  ///< whether the calling thread keeps history: no NoGrad lives
 
 /// Sees every operation of the calling thread as it is recorded, and every gradient as its operation's backward
 /// is about to run. It must change nothing. Costs one comparison when there is none.
 class GraphObserver {
  public:
   virtual ~GraphObserver() = default;
-  virtual void recorded(const Node& /*node*/, const Array& /*y*/) {}
+  virtual void recorded(const Node& /*node*/, const Array& /*y*/) {}  ///< `y` is the result of `node`
+  /// `dy` is complete: all that used the result has given its part.
   virtual void differentiating(const Node& /*node*/, const Array& /*dy*/) {}
 };
 
 /// Sets the calling thread's observer for a block.
 class GraphObserverGuard {
  public:
-  explicit GraphObserverGuard(GraphObserver& observer);
+  explicit GraphObserverGuard(GraphObserver& observer);  ///< it must outlive the guard
   ~GraphObserverGuard();
   GraphObserverGuard(const GraphObserverGuard&) = delete;
   GraphObserverGuard& operator=(const GraphObserverGuard&) = delete;

@@ -21,12 +21,15 @@ struct Loops {
   std::int64_t size[Shape::kMaxRank];  ///< innermost loop first
   std::int64_t
       step[N][Shape::kMaxRank];  ///< elements from one turn to the next; 0 where the operand is repeated
-  int depth = 0;
+  int depth = 0;                 ///< loops in use; 0 for a single element
 
+  /// @{ Of the matrix that the two innermost loops walk.
   std::int64_t columns() const { return depth > 0 ? size[0] : 1; }
   std::int64_t rows() const { return depth > 1 ? size[1] : 1; }
+  /// @}
   /// 1, or 0 when one element serves a whole row.
   std::int64_t column_step(int operand) const { return depth > 0 ? step[operand][0] : 0; }
+  /// Elements of the operand from one row to the next.
   std::int64_t row_step(int operand) const { return depth > 1 ? step[operand][1] : 0; }
 };
 

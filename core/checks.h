@@ -11,11 +11,13 @@ namespace handgrad::checks {
 
 /// An operand under the name that the documentation gives it.
 struct Named {
-  const char* name;
-  const Tensor& tensor;
+  const char* name;      ///< a string literal
+  const Tensor& tensor;  ///< must outlive the call
 };
 
+/// The DTypeError of operands that have no common type, with the type of each.
 [[noreturn]] void refuse_types(const char* op, std::initializer_list<Named> operands);
+/// The ShapeError of a dimension that x has not.
 [[noreturn]] void refuse_dim(const char* op, int dim, const Tensor& x);
 
 /// The element type that all operands share; DTypeError when they differ, one is undefined, or it is not a float type.

@@ -7,10 +7,12 @@
 
 namespace handgrad {
 
+/// float32 for training, float64 for checks, int32 for token ids.
 enum class DType : std::uint8_t { float32, float64, int32 };
 
-constexpr std::size_t size_of(DType dtype) { return dtype == DType::float64 ? 8 : 4; }
+constexpr std::size_t size_of(DType dtype) { return dtype == DType::float64 ? 8 : 4; }  ///< bytes
 
+/// As configs and messages write it: "float32".
 constexpr const char* name_of(DType dtype) {
   switch (dtype) {
     case DType::float32:
@@ -23,6 +25,7 @@ constexpr const char* name_of(DType dtype) {
   return "unknown";
 }
 
+/// The element type of float, double or std::int32_t; other types do not compile.
 template <class T>
 constexpr DType dtype_of() {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t>,

@@ -12,12 +12,14 @@ namespace handgrad {
 
 /// An operand as an error message shows it: its name and its shape, or another short text ("float64").
 struct Operand {
+  /// @{ The name with a shape, another short text, or an element type.
   Operand(std::string operand, const Shape& shape) : name(std::move(operand)), text(shape.text()) {}
   Operand(std::string operand, std::string what) : name(std::move(operand)), text(std::move(what)) {}
   Operand(std::string operand, DType dtype) : name(std::move(operand)), text(name_of(dtype)) {}
+  /// @}
 
-  std::string name;
-  std::string text;
+  std::string name;  ///< as the documentation of the operation calls it
+  std::string text;  ///< "[8]", "float64"
 };
 
 /// Base of all errors of the library. The text reads
@@ -34,10 +36,12 @@ class Error : public std::runtime_error {
   /// them; `advice`: what to do, when that is known. The module path is the calling thread's current scope.
   Error(std::string op, std::string message, std::vector<Operand> operands = {}, std::string advice = {});
 
-  const std::string& op() const { return op_; }
-  const std::string& message() const { return message_; }
+  const std::string& op() const { return op_; }            ///< what the user called
+  const std::string& message() const { return message_; }  ///< the rule that was broken and what came instead
+  /// All operands, not only the wrong one.
   const std::vector<Operand>& operands() const { return operands_; }
-  const std::string& advice() const { return advice_; }
+  const std::string& advice() const { return advice_; }  ///< what to do; empty when nothing is known
+  /// Where it happened: "trf_blocks.3.norm1"; empty outside of modules.
   const std::string& module_path() const { return module_path_; }
 
  private:

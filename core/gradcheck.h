@@ -19,6 +19,7 @@
 
 namespace handgrad {
 
+/// How closely gradients are compared, and where.
 struct GradCheckOptions {
   /// error <= tolerance * max(largest gradient of that tensor, 1e-3 * largest gradient of all tensors): some gradients
   /// are exactly 0, and a ratio against rounding would say nothing.
@@ -34,26 +35,28 @@ struct GradCheckOptions {
 
 /// One tensor's result. The error is that of the rule above before it is compared with the tolerance.
 struct GradCheckEntry {
-  std::string name;
-  Shape shape;
+  std::string name;           ///< "input 0", or the parameter's full name
+  Shape shape;                ///< of the tensor
   std::int64_t checked = 0;   ///< elements
   bool has_gradient = false;  ///< false: backward gave none; right if the differences are 0
   double largest = 0;         ///< gradient, by size
   std::int64_t worst = 0;     ///< flat position of the element with the largest error
   double gradient = 0;        ///< there, by backward
   double difference = 0;      ///< there, by finite differences
-  double error = 0;
-  bool ok = true;
+  double error = 0;           ///< there; see GradCheckOptions::tolerance
+  bool ok = true;             ///< whether the error is at most the tolerance
 };
 
+/// The result of a check, tensor by tensor.
 struct GradCheckReport {
-  bool ok = true;
-  double error = 0;  ///< the largest of all
-  std::vector<GradCheckEntry> tensors;
+  bool ok = true;                       ///< whether every tensor is
+  double error = 0;                     ///< the largest of all
+  std::vector<GradCheckEntry> tensors;  ///< in the order given
 
   /// A table: one line for each tensor, with its worst element.
   std::string text() const;
 };
+/// Prints text().
 std::ostream& operator<<(std::ostream& out, const GradCheckReport& report);
 
 /// Checks the gradients of `f` with respect to copies of `inputs`, named "input 0", "input 1", ... `f` may give any
@@ -63,9 +66,10 @@ std::ostream& operator<<(std::ostream& out, const GradCheckReport& report);
 GradCheckReport check_gradients(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                                 const std::vector<Tensor>& inputs, const GradCheckOptions& options = {});
 
+/// A parameter and what the report calls it.
 struct CheckedParameter {
-  std::string name;
-  Parameter* parameter;
+  std::string name;      ///< its full name
+  Parameter* parameter;  ///< must be float64
 };
 
 /// The same for parameters that `f` reads where they stand: their numbers are moved and put back, their gradients

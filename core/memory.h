@@ -10,11 +10,12 @@
 
 namespace handgrad {
 
+/// What the pool has asked of the system.
 struct PoolStats {
   std::uint64_t system_allocations = 0;  ///< blocks asked of the system by this thread so far
   std::size_t bytes_from_system = 0;     ///< held by arrays or waiting in the cache, this thread
 };
-PoolStats pool_stats();
+PoolStats pool_stats();  ///< of the calling thread
 
 // The cache stands in the header because an operation on four numbers asks it three times for a block: inlined, and
 // with the class known where the size is, that takes a few nanoseconds.
@@ -74,12 +75,14 @@ void pool_trim();
 /// Work space for the length of a block: pooled, aligned to 64, not initialised.
 class Scratch {
  public:
+  /// In bytes, of the calling thread's pool.
   explicit Scratch(std::size_t bytes) : data_(pool_allocate(bytes)), bytes_(bytes) {}
   ~Scratch() { pool_release(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  void* data() const { return data_; }
+  void* data() const { return data_; }  ///< as many bytes as were asked for
+  /// The same as numbers of a type.
   template <class T>
   T* as() const {
     return static_cast<T*>(data_);
@@ -96,21 +99,25 @@ template <class T>
 class Ref {
  public:
   Ref() = default;
-  explicit Ref(T* object) : object_(object) { hold(); }
+  explicit Ref(T* object) : object_(object) { hold(); }  ///< one owner more; nullptr is allowed
+  /// @{ One owner more, or the owner moved.
   Ref(const Ref& other) : object_(other.object_) { hold(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
+  /// @}
   ~Ref() { drop(); }
 
+  /// @{ The object, nullptr when there is none.
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-  void reset() { Ref().swap(*this); }
-  void swap(Ref& other) noexcept { std::swap(object_, other.object_); }
+  /// @}
+  explicit operator bool() const { return object_ != nullptr; }  ///< whether there is an object
+  void reset() { Ref().swap(*this); }  ///< gives up its part; the last one destroys the object
+  void swap(Ref& other) noexcept { std::swap(object_, other.object_); }  ///< changes no count
 
  private:
   void hold() {

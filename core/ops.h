@@ -19,12 +19,13 @@ namespace handgrad {
 
 /// Whether a reduced dimension stays, with size 1.
 enum class KeepDim { no, yes };
-inline constexpr int kLast = -1;
+inline constexpr int kLast = -1;  ///< the last dimension, as an argument `dim` or `dims`
 /// A target that cross_entropy leaves out, as in PyTorch.
 inline constexpr std::int32_t kIgnoreIndex = -100;
 
 // ---- Arithmetic (core/ops/arithmetic.cpp). Shapes broadcast by NumPy's rule: aligned at the end, equal or 1.
 
+/// @{ a + b, a - b, a * b, a / b, -x. The gradient of an operand that was repeated is summed over its repetitions.
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
@@ -38,7 +39,9 @@ Tensor sub(double a, const Tensor& b);
 Tensor mul(double a, const Tensor& b);
 Tensor div(double a, const Tensor& b);
 Tensor neg(const Tensor& x);
+/// @}
 
+/// @{ The same, as they are written in formulas.
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
@@ -52,6 +55,7 @@ inline Tensor operator-(double a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
 inline Tensor operator-(const Tensor& x) { return neg(x); }
+/// @}
 
 // ---- Element by element (core/ops/pointwise.cpp, activation.cpp). A zero upstream gradient gives a zero gradient
 // even where the derivative is infinite.
@@ -60,14 +64,14 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 Tensor pow(const Tensor& x, double exponent);
 /// base^exponent, broadcasting, with gradients for both; d exponent at base 0 and exponent > 0 is 0.
 Tensor pow(const Tensor& base, const Tensor& exponent);
-Tensor square(const Tensor& x);
+Tensor square(const Tensor& x);  ///< x * x
 /// Derivative 0 at 0, by choice: a norm of zeros then trains.
 Tensor sqrt(const Tensor& x);
 /// 1 / sqrt(x)
 Tensor rsqrt(const Tensor& x);
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor tanh(const Tensor& x);
+Tensor exp(const Tensor& x);   ///< derivative: the result itself
+Tensor log(const Tensor& x);   ///< natural; 0 gives -inf, a negative number NaN
+Tensor tanh(const Tensor& x);  ///< derivative: 1 - y^2
 /// 1 / (1 + exp(-x))
 Tensor sigmoid(const Tensor& x);
 /// max(x, 0); derivative 0 at 0
@@ -77,6 +81,7 @@ Tensor silu(const Tensor& x);
 /// The form of GELU. tanh is the book's and GPT-2's: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)));
 /// exact is x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))).
 enum class Gelu { tanh, exact };
+/// x times the probability that a normal number is below it (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x, Gelu form = Gelu::tanh);
 
 // ---- Products (core/ops/matmul.cpp, linear.cpp)
@@ -96,16 +101,21 @@ Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights,
 
 // ---- Reductions (core/ops/reduce.cpp). Without `dims` over all of them. Sums accumulate in double.
 
+/// @{ The sum of all elements, or along `dims`; 0 for none.
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, KeepDim keep = KeepDim::no);
+/// @}
+/// @{ The sum divided by the count, of all elements or along `dims`; NaN for none.
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, const Dims& dims, KeepDim keep = KeepDim::no);
+/// @}
 /// Variance in two passes: the mean first, then the squared distances. Unbiased divides by n - 1 and is not the norm's.
 enum class Variance { biased, unbiased };
+/// The mean squared distance from the mean, along `dims`; NaN for no elements.
 Tensor var(const Tensor& x, const Dims& dims, KeepDim keep = KeepDim::no, Variance form = Variance::biased);
 /// Largest element; with ties the gradient goes to the first. The first NaN wins.
 Tensor max(const Tensor& x);
-Tensor max(const Tensor& x, const Dims& dims, KeepDim keep = KeepDim::no);
+Tensor max(const Tensor& x, const Dims& dims, KeepDim keep = KeepDim::no);  ///< the same along `dims`
 
 // ---- Shapes (core/ops/shape.cpp). reshape shares the numbers; permute, slice, concat, stack and expand copy.
 
@@ -119,7 +129,7 @@ Tensor squeeze(const Tensor& x, int dim);
 Tensor unsqueeze(const Tensor& x, int dim);
 /// Dimension i of the result is dimension order[i] of x.
 Tensor permute(const Tensor& x, const Dims& order);
-Tensor transpose(const Tensor& x, int a, int b);
+Tensor transpose(const Tensor& x, int a, int b);  ///< dimensions a and b change places, as a copy
 /// Elements begin..end-1 along `dim`; negative positions count from the end.
 Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end);
 /// One after another along an existing dimension.
@@ -149,6 +159,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, dou
 Tensor layer_norm_composed(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps = 1e-5);
 /// y = scale * x / sqrt(mean(x^2) + eps) (Zhang and Sennrich, 2019). x [..., C], scale [C].
 Tensor rms_norm(const Tensor& x, const Tensor& scale, double eps = 1e-5);
+/// The same numbers from primitive operations, each of them visible in the graph.
 Tensor rms_norm_composed(const Tensor& x, const Tensor& scale, double eps = 1e-5);
 
 // ---- Attention (core/ops/attention.cpp)
@@ -188,12 +199,13 @@ Ids argmax(const Tensor& x, int dim = kLast);
 std::pair<Tensor, Ids> topk(const Tensor& x, std::int64_t k);
 /// The triangle on and above (below) the diagonal number `diagonal`, zeros elsewhere; the last two dimensions.
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
-Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+Tensor tril(const Tensor& x, std::int64_t diagonal = 0);  ///< on and below
 /// 0, 1, ..., n - 1
 Tensor arange(std::int64_t n, DType dtype = DType::float32);
-Ids arange_ids(std::int64_t n);
+Ids arange_ids(std::int64_t n);  ///< the same as ids
 /// 1 where it holds, else 0; broadcasting.
 Tensor operator>(const Tensor& a, const Tensor& b);
+/// @{ The same for the other comparisons, and against a number.
 Tensor operator<(const Tensor& a, const Tensor& b);
 Tensor operator>=(const Tensor& a, const Tensor& b);
 Tensor operator<=(const Tensor& a, const Tensor& b);
@@ -203,5 +215,6 @@ Tensor operator<(const Tensor& a, double b);
 Tensor operator>=(const Tensor& a, double b);
 Tensor operator<=(const Tensor& a, double b);
 Tensor equal(const Tensor& a, double b);
+/// @}
 
 }  // namespace handgrad

@@ -20,14 +20,14 @@ class Parameter : public Tensor {
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }  ///< the local one, "scale"; its owner knows the path
 
   /// Whether an optimiser with weight decay shrinks it: by default only if its rank is at least 2.
   bool decay() const { return rank() >= 2; }
 
   /// A frozen parameter collects no gradient and is not moved.
   void freeze() { requires_grad(false); }
-  bool frozen() const { return !needs_grad(); }
+  bool frozen() const { return !needs_grad(); }  ///< whether it stays as it is
 
   /// Converts the numbers to another element type; gradients collected so far are dropped.
   void to(DType dtype) {

@@ -17,7 +17,9 @@ std::array<std::uint32_t, 4> philox4x32(const std::array<std::uint32_t, 4>& coun
 /// The address of the random numbers of one operation in one forward pass.
 struct RandomKey {
   std::array<std::uint32_t, 2> key;  ///< of seed, stream and rank
+  /// @{ Those of the RandomContext.
   std::uint32_t step, micro_batch;
+  /// @}
 
   /// Four numbers of 32 bits: those of positions 4 * block .. 4 * block + 3.
   std::array<std::uint32_t, 4> block(std::uint64_t block) const {
@@ -33,11 +35,14 @@ RandomKey random_key(std::uint64_t seed, std::uint64_t stream, std::uint32_t ste
 /// What the random operations of the calling thread are keyed by besides their module path. A trainer sets it
 /// before each forward pass; setting it starts the counts of calls again.
 struct RandomContext {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< of the run
+  /// @{ The update, the micro-batch in it, the process.
   std::uint32_t step = 0, micro_batch = 0, rank = 0;
+  /// @}
 };
+/// Of the calling thread; starts the counts of calls again.
 void set_random_context(const RandomContext& context);
-const RandomContext& random_context();
+const RandomContext& random_context();  ///< of the calling thread
 
 /// The key of the next random operation: by the context, the current module path, and how many random operations
 /// ran under that path since the context was set.
@@ -45,22 +50,23 @@ RandomKey next_random_key();
 
 /// A key as an array that a node can save, and back.
 Array to_array(const RandomKey& key);
-RandomKey random_key_of(const Array& array);
+RandomKey random_key_of(const Array& array);  ///< what to_array made
 
 /// A sequence of random numbers, for initialisation, sampling and tests.
 class Random {
  public:
+  /// The same numbers for the same seed and stream; another stream has numbers of its own.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : key_(random_key(seed, stream)) {}
 
-  std::uint32_t bits();
-  double uniform();  ///< in [0, 1), a multiple of 2^-53
-  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  std::uint32_t bits();  ///< the next 32 random bits
+  double uniform();      ///< in [0, 1), a multiple of 2^-53
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }  ///< in [low, high)
   double normal();                       ///< mean 0, variance 1 (Box and Muller)
   std::uint64_t below(std::uint64_t n);  ///< 0..n-1, each equally likely; n > 0
 
   /// Position in the sequence, to save and to restore.
   std::uint64_t position() const { return position_; }
-  void set_position(std::uint64_t position);
+  void set_position(std::uint64_t position);  ///< the next number is the one at this place
 
  private:
   RandomKey key_;
@@ -71,11 +77,12 @@ class Random {
 /// Arrays of random numbers in row-major order.
 Array uniform_array(const Shape& shape, double low, double high, Random& random,
                     DType dtype = DType::float32);
+/// Normal with that mean and deviation, in row-major order.
 Array normal_array(const Shape& shape, double mean, double std, Random& random, DType dtype = DType::float32);
 
 /// Own natural logarithm (x > 0, normal), within 5e-16 of its size, and cosine of 2 * pi * turns (0 <= turns < 1), within
 /// 4e-16: a platform's own differ by CPU, and with them every initial weight would.
 double portable_log(double x);
-double portable_cos_turns(double turns);
+double portable_cos_turns(double turns);  ///< cosine of 2 pi turns
 
 }  // namespace handgrad

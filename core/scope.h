@@ -8,6 +8,7 @@
 
 namespace handgrad {
 
+/// A place in the model. Compared by address: there is one for each path.
 struct Scope {
   std::string path;    ///< "trf_blocks.3.norm1"; empty outside of any module
   std::uint64_t hash;  ///< of the path: the stream of its random numbers
@@ -22,7 +23,7 @@ const Scope& current_scope();
 /// Sets the calling thread's scope for a block, and restores the one before.
 class ScopeGuard {
  public:
-  explicit ScopeGuard(const Scope& scope);
+  explicit ScopeGuard(const Scope& scope);  ///< it must outlive the guard; those of scope_of do
   ~ScopeGuard();
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;

@@ -12,9 +12,10 @@ namespace handgrad {
 /// At most kMaxRank entries; a longer list is a ShapeError.
 class Shape {
  public:
-  static constexpr int kMaxRank = 6;
+  static constexpr int kMaxRank = 6;  ///< dimensions at most
 
   constexpr Shape() = default;
+  /// @{ The sizes, first dimension first. From a vector only explicitly: its numbers might be values.
   constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
   explicit Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
   constexpr Shape(const std::int64_t* sizes, std::size_t rank) {
@@ -22,11 +23,14 @@ class Shape {
     rank_ = static_cast<std::int32_t>(rank);
     for (std::size_t i = 0; i < rank; ++i) sizes_[i] = sizes[i];
   }
+  /// @}
 
-  constexpr int rank() const { return rank_; }
-  constexpr bool empty() const { return rank_ == 0; }
+  constexpr int rank() const { return rank_; }         ///< number of dimensions
+  constexpr bool empty() const { return rank_ == 0; }  ///< whether it is the shape of a scalar
+  /// @{ Size of dimension i of 0 .. rank() - 1, unchecked.
   constexpr std::int64_t operator[](int i) const { return sizes_[i]; }
   constexpr std::int64_t& operator[](int i) { return sizes_[i]; }
+  /// @}
 
   /// Size of dimension `dim`; negative ones count from the end. ShapeError when there is no such dimension.
   constexpr std::int64_t at(int dim) const {
@@ -34,6 +38,7 @@ class Shape {
       refuse_dim(dim);
     return sizes_[dim < 0 ? dim + rank_ : dim];
   }
+  /// Size of the last dimension; the rank must be at least 1.
   constexpr std::int64_t last() const { return sizes_[rank_ - 1]; }
 
   /// Number of elements; 1 for the empty shape of a scalar.
@@ -43,9 +48,12 @@ class Shape {
     return n;
   }
 
+  /// @{ The sizes, for a range-based for loop.
   constexpr const std::int64_t* begin() const { return sizes_; }
   constexpr const std::int64_t* end() const { return sizes_ + rank_; }
+  /// @}
 
+  /// One dimension more, at the end.
   void push_back(std::int64_t size) {
     if (rank_ == kMaxRank) refuse_rank(static_cast<std::size_t>(rank_) + 1);
     sizes_[rank_++] = size;
@@ -57,8 +65,10 @@ class Shape {
     s.sizes_[rank_ - 1] = size;
     return s;
   }
+  /// The shape of one number for each row.
   Shape without_last() const { return Shape(sizes_, static_cast<std::size_t>(rank_ - 1)); }
 
+  /// Equal ranks and equal sizes.
   friend constexpr bool operator==(const Shape& a, const Shape& b) {
     if (a.rank_ != b.rank_) return false;
     for (int i = 0; i < a.rank_; ++i)
@@ -80,9 +90,11 @@ class Shape {
 /// Dimensions to reduce, permute or keep; `mean(x, -1)` and `sum(x, {0, 1})` both read as in the book.
 class Dims : public Shape {
  public:
+  /// @{ One dimension, a list, or the numbers of a shape.
   Dims(int dim) : Shape({dim}) {}  // NOLINT(google-explicit-constructor): a single dimension is a list of one
   Dims(std::initializer_list<std::int64_t> dims) : Shape(dims) {}
   explicit Dims(const Shape& dims) : Shape(dims) {}
+  /// @}
 };
 
 /// NumPy's rule: shapes are aligned at the end, sizes must be equal or 1. Returns false when they do not fit.

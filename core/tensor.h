@@ -21,34 +21,43 @@ class Tensor {
 
   /// Values: `Tensor::of({2, 2, 6, 6})` is four numbers, shape [4]; nested lists give shape [rows, columns].
   static Tensor of(std::initializer_list<double> values, DType dtype = DType::float32);
+  /// @{ Rows of one length, or values in row-major order for any shape. ShapeError when the counts do not fit.
   static Tensor of(std::initializer_list<std::initializer_list<double>> rows, DType dtype = DType::float32);
   static Tensor of(const std::vector<double>& values, const Shape& shape, DType dtype = DType::float32);
+  /// @}
   /// Shapes: `Tensor::zeros({2, 4, 768})` has 6144 numbers.
   static Tensor zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
+  /// @{ Every number is the same one.
   static Tensor ones(const Shape& shape, DType dtype = DType::float32) { return full(shape, 1, dtype); }
   static Tensor full(const Shape& shape, double value, DType dtype = DType::float32);
+  /// @}
+  /// Shape [].
   static Tensor scalar(double value, DType dtype = DType::float32) { return full({}, value, dtype); }
   /// Numbers without history. Never the result of an operation: those come from record() or no_gradient().
   static Tensor constant(Array numbers);
 
-  bool defined() const { return array_.defined(); }
+  bool defined() const { return array_.defined(); }  ///< false: no tensor at all
+  /// @{ Those of its array. size() takes negative dimensions, which count from the end.
   const Shape& shape() const { return array_.shape(); }
   std::int64_t size(int dim) const { return array_.shape().at(dim); }
   int rank() const { return array_.rank(); }
   std::int64_t numel() const { return array_.numel(); }
   DType dtype() const { return array_.dtype(); }
+  /// @}
 
-  const Array& array() const { return array_; }
+  const Array& array() const { return array_; }  ///< the numbers, to read
   /// The numbers, to change in place: a new version, which operations that saved them will notice.
   Array& mutable_array() { return array_; }
-  double item() const { return array_.item(); }
+  double item() const { return array_.item(); }  ///< the single number; ShapeError unless there is one
+  /// All numbers as doubles, in row-major order.
   std::vector<double> values() const { return array_.values(); }
 
   /// Makes a leaf collect a gradient, or stop doing so. GraphError on the result of an operation.
   Tensor& requires_grad(bool on = true);
+  /// Whether backward comes here: a leaf that collects, or a result of one.
   bool needs_grad() const { return slot_ && slot_->requires_grad; }
 
-  bool has_grad() const { return slot_ && slot_->grad.defined(); }
+  bool has_grad() const { return slot_ && slot_->grad.defined(); }  ///< whether grad() would return one
   /// The gradient collected so far; GraphError when there is none (has_grad tells).
   const Array& grad() const;
   /// Leaves "no gradient", which optimisers skip; zeros would be a gradient.
@@ -66,6 +75,7 @@ class Tensor {
 
   /// The operation that made this tensor: its name, what it saved, its inputs. GraphError when there is none.
   const Node& node() const;
+  /// Whether it is the result of an operation with history.
   bool has_node() const { return slot_ && slot_->producer; }
 
   /// The same numbers without history: the gradient stops here, on purpose and in silence.
@@ -73,34 +83,43 @@ class Tensor {
 
   /// For record() and the engine.
   Tensor(Array numbers, Ref<GradSlot> slot) : array_(std::move(numbers)), slot_(std::move(slot)) {}
-  GradSlot* slot() const { return slot_.get(); }
+  GradSlot* slot() const { return slot_.get(); }  ///< nullptr when it never wanted a gradient
 
  protected:
-  Array array_;
-  Ref<GradSlot> slot_;
+  Array array_;         ///< the numbers
+  Ref<GradSlot> slot_;  ///< where the gradient is collected; none when it never wanted one
 };
 
+/// Prints the numbers.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 /// Token ids or class numbers: int32, any shape, never differentiated.
 class Ids {
  public:
   Ids() = default;
+  /// @{ Ids in row-major order, as many as the shape has; a list; rows of one length; an int32 array as it is.
   Ids(const std::vector<std::int32_t>& ids, const Shape& shape);
   Ids(const std::int32_t* ids, const Shape& shape);
   static Ids of(std::initializer_list<std::int32_t> ids);
   static Ids of(std::initializer_list<std::initializer_list<std::int32_t>> rows);
   static Ids from(Array int32_array);
+  /// @}
 
-  bool defined() const { return array_.defined(); }
+  bool defined() const { return array_.defined(); }  ///< false: no ids at all
+  /// @{ Those of its array. size() takes negative dimensions.
   const Shape& shape() const { return array_.shape(); }
   std::int64_t size(int dim) const { return array_.shape().at(dim); }
   std::int64_t numel() const { return array_.numel(); }
+  /// @}
+  /// @{ The ids, to read.
   const Array& array() const { return array_; }
   const std::int32_t* data() const { return array_.data<std::int32_t>(); }
+  /// @}
+  /// @{ The same ids under another shape, shared.
   Ids reshape(const Shape& shape) const { return from(array_.reshape(shape)); }
   Ids flatten() const { return reshape({-1}); }
-  std::vector<std::int32_t> values() const { return {data(), data() + numel()}; }
+  /// @}
+  std::vector<std::int32_t> values() const { return {data(), data() + numel()}; }  ///< in row-major order
 
  private:
   Array array_;

@@ -14,8 +14,8 @@ using RandomNumber = std::uint64_t (*)(std::uint64_t seed, std::uint64_t step, s
 
 /// Such a function with its seed.
 struct RandomSource {
-  RandomNumber number = nullptr;
-  std::uint64_t seed = 0;
+  RandomNumber number = nullptr;  ///< must be set before `below` is called
+  std::uint64_t seed = 0;         ///< the first part of every address
 
   /// 0 .. n - 1 (n > 0); the larger part of the range is preferred by less than n / 2^64.
   std::int64_t below(std::int64_t n, std::int64_t step, std::int64_t micro_batch, std::int64_t row) const;
@@ -41,7 +41,7 @@ class Dataset {
   /// The smallest number of steps that reads `epochs` passes; a step may end one pass and begin the next.
   std::int64_t steps_for_epochs(std::int64_t epochs) const;
 
-  const BatchPlan& plan() const { return plan_; }
+  const BatchPlan& plan() const { return plan_; }  ///< with all_rows filled in
 
  protected:
   /// Counts the micro-batches of a run from 0.

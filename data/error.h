@@ -9,8 +9,8 @@ namespace handgrad::data {
 
 /// A named fact of an error message: "tokens", "4".
 struct Detail {
-  std::string name;
-  std::string text;
+  std::string name;  ///< "tokens"
+  std::string text;  ///< "4"
 };
 
 /// Anything wrong with a text, a token or a batch. The text reads
@@ -26,10 +26,12 @@ class Error : public std::runtime_error {
   /// `details`: what else takes part in the rule; `advice`: what to do, when that is known.
   Error(std::string subject, std::string message, std::vector<Detail> details = {}, std::string advice = {});
 
+  /// @{ As they were given to the constructor.
   const std::string& subject() const { return subject_; }
   const std::string& message() const { return message_; }
   const std::vector<Detail>& details() const { return details_; }
   const std::string& advice() const { return advice_; }
+  /// @}
 
  private:
   std::string subject_, message_, advice_;

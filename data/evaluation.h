@@ -22,6 +22,7 @@ class EvaluationWindows {
   /// and when rows or cols is not positive.
   EvaluationWindows(TokenStream stream, std::int64_t rows, std::int64_t cols, std::int64_t max_batches = 0);
 
+  /// How many there are, the smaller ones at the end included.
   std::int64_t batches() const { return batches_; }
   /// Targets of all batches together.
   std::int64_t tokens() const { return tokens_; }

@@ -26,6 +26,7 @@ Batch read_batch(const std::filesystem::path& path, std::int64_t vocab_size);
 /// Gives the same batch at every position and in every process.
 class FixedBatch final : public Dataset {
  public:
+  /// Its rows are the rows of every micro-batch.
   explicit FixedBatch(Batch batch);
 
   void fill(Batch& batch, const Position& position) override;

@@ -12,17 +12,18 @@ namespace handgrad::data {
 
 /// What a config says about a text.
 struct TextOptions {
-  std::filesystem::path path;
-  double val_fraction = 0.1;
-  std::int64_t context_length = 0;  // of the model: both parts must hold one row; 0: not known yet
-  std::shared_ptr<const Tokenizer> tokenizer = {};  // null: a CharTokenizer of this text
+  std::filesystem::path path;       ///< of a UTF-8 file
+  double val_fraction = 0.1;        ///< which part of the tokens, at the end, is held back
+  std::int64_t context_length = 0;  ///< of the model: both parts must hold one row; 0: not known yet
+  std::shared_ptr<const Tokenizer> tokenizer = {};  ///< null: a CharTokenizer of this text
 };
 
+/// A text that was read, in tokens.
 struct Text {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  TokenStream training;
-  TokenStream validation;  // the end of the text; empty when val_fraction is 0
-  bool had_byte_order_mark = false;
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< the one that was given, or the new one
+  TokenStream training;                        ///< the beginning of the text
+  TokenStream validation;                      ///< the end of the text; empty when val_fraction is 0
+  bool had_byte_order_mark = false;            ///< it was dropped; worth a note
 };
 
 /// Reads, encodes and splits. The characters of a new CharTokenizer are those of the whole text, the

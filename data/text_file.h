@@ -8,9 +8,10 @@
 
 namespace handgrad::data {
 
+/// A file as it was read.
 struct TextFile {
-  std::string text;                  // every byte but the mark; line ends stay as they are
-  bool had_byte_order_mark = false;  // EF BB BF stood in front and was dropped
+  std::string text;                  ///< every byte but the mark; line ends stay as they are
+  bool had_byte_order_mark = false;  ///< EF BB BF stood in front and was dropped
 };
 
 /// The whole of a file. Error with the path in quotes and the reason when it is missing, a folder, not to be

@@ -14,12 +14,15 @@ namespace handgrad::data {
 class TokenStream {
  public:
   TokenStream() = default;
+  /// `name`: what messages call it, usually the file.
   TokenStream(std::vector<std::int32_t> ids, std::string name);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }  ///< number of tokens
+  /// @{ The ids; good as long as any copy or slice lives.
   const std::int32_t* data() const { return ids_.data(); }
   std::span<const std::int32_t> ids() const { return ids_; }
-  const std::string& name() const { return name_; }
+  /// @}
+  const std::string& name() const { return name_; }  ///< what messages call it
 
   /// ids begin .. end - 1; 0 <= begin <= end <= size().
   TokenStream slice(std::int64_t begin, std::int64_t end, std::string name) const;
@@ -32,8 +35,8 @@ class TokenStream {
 
 /// The two parts of a text: what is learned from, and the end of it, which is held back.
 struct Split {
-  TokenStream training;
-  TokenStream validation;  // empty when val_fraction is 0
+  TokenStream training;    ///< the beginning
+  TokenStream validation;  ///< empty when val_fraction is 0
 };
 
 /// Cuts a text as nanoGPT does: training gets floor(n * (1 - val_fraction)) tokens, so 6,033 at 0.1 give 5,429 and

@@ -9,13 +9,13 @@ namespace handgrad::data {
 
 /// What stands at one place of a text: a code point and its length in bytes, or what is wrong there.
 struct CodePoint {
-  char32_t value = 0;
-  int length = 0;                 // bytes, 1 to 4; 0 when the bytes are not UTF-8
-  const char* problem = nullptr;  // null when all is well
+  char32_t value = 0;             ///< U+0000 to U+10FFFF
+  int length = 0;                 ///< bytes, 1 to 4; 0 when the bytes are not UTF-8
+  const char* problem = nullptr;  ///< null when all is well
 
-  bool cut_off = false;  // the text ends within this character: more bytes may make it valid
+  bool cut_off = false;  ///< the text ends within this character: more bytes may make it valid
 
-  bool valid() const { return problem == nullptr; }
+  bool valid() const { return problem == nullptr; }  ///< whether a code point stands there
 };
 
 /// The code point that begins at byte `offset` (which must be less than the size of `text`). Never throws.

@@ -36,10 +36,11 @@ class RandomWindows final : public Dataset {
 /// left out each time.
 class SequentialWindows final : public Dataset {
  public:
+  /// In which order the windows come.
   struct Order {
-    std::int64_t stride = 0;  // tokens from one start to the next; 0: plan.cols, each token is read once
-    bool shuffle = false;
-    RandomSource random;  // for shuffle only
+    std::int64_t stride = 0;  ///< tokens from one start to the next; 0: plan.cols, each token is read once
+    bool shuffle = false;     ///< whether each pass has an order of its own
+    RandomSource random;      ///< for shuffle only
   };
 
   /// Error when the text is shorter than plan.cols + 1 tokens, when its windows fill not one batch, and for a
@@ -64,17 +65,19 @@ class SequentialWindows final : public Dataset {
   std::int64_t shuffled_epoch_ = -1;
 };
 
+/// random: RandomWindows; sequential: SequentialWindows.
 enum class Sampling { random, sequential };
 
 /// What a config says about windows.
 struct WindowOptions {
-  BatchPlan plan;
-  Sampling sampling = Sampling::random;
-  std::int64_t stride = 0;  // sequential only; 0: plan.cols
-  bool shuffle = false;     // sequential only
-  RandomSource random;
+  BatchPlan plan;                        ///< rows and tokens of the batches
+  Sampling sampling = Sampling::random;  ///< random is the default of configs, too
+  std::int64_t stride = 0;               ///< sequential only; 0: plan.cols
+  bool shuffle = false;                  ///< sequential only
+  RandomSource random;                   ///< of starts, or of the shuffling
 };
 
+/// The dataset that the options ask for. Errors as its constructor.
 std::unique_ptr<Dataset> make_windows(TokenStream stream, const WindowOptions& options);
 
 }  // namespace handgrad::data

@@ -9,8 +9,9 @@
 
 namespace handgrad::models {
 
+/// How tokens are chosen.
 struct GenerateOptions {
-  std::int64_t max_new_tokens = 100;
+  std::int64_t max_new_tokens = 100;  ///< at most so many
   /// Logits are divided by it before softmax; 0: always the most likely token, the first of equals.
   double temperature = 1;
   std::int64_t top_k = 0;  ///< only the k most likely tokens; 0: all

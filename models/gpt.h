@@ -15,18 +15,18 @@ namespace handgrad::models {
 
 /// The book's keys; the sizes of GPT-2 small.
 struct GptConfig {
-  std::int64_t vocab_size = 50257;
-  std::int64_t context_length = 1024;
-  std::int64_t emb_dim = 768;
-  std::int64_t n_heads = 12;
-  std::int64_t n_layers = 12;
-  double drop_rate = 0;
-  bool qkv_bias = false;
-  bool tie_weights = false;  ///< out_head uses tok_emb.weight
-  nn::Init init = nn::Init::gpt2;
-  nn::Form attention = nn::Form::fused;
-  nn::LayerMaker norm = nn::TransformerBlockConfig{}.norm;
-  nn::LayerMaker ff = nn::TransformerBlockConfig{}.ff;
+  std::int64_t vocab_size = 50257;       ///< V: how many different tokens
+  std::int64_t context_length = 1024;    ///< the most tokens in a row
+  std::int64_t emb_dim = 768;            ///< C: numbers for each token; n_heads must divide it
+  std::int64_t n_heads = 12;             ///< H
+  std::int64_t n_layers = 12;            ///< transformer blocks
+  double drop_rate = 0;                  ///< of all dropouts; 0: none
+  bool qkv_bias = false;                 ///< whether queries, keys and values have a bias
+  bool tie_weights = false;              ///< out_head uses tok_emb.weight
+  nn::Init init = nn::Init::gpt2;        ///< of the first weights
+  nn::Form attention = nn::Form::fused;  ///< how attention is computed
+  nn::LayerMaker norm = nn::TransformerBlockConfig{}.norm;  ///< makes norm1, norm2 and final_norm
+  nn::LayerMaker ff = nn::TransformerBlockConfig{}.ff;      ///< makes the ff of each block
 };
 
 /// ids [B, T] to logits [B, T, V]:
@@ -50,12 +50,12 @@ class GptModel final : public Model {
   std::int64_t vocab_size() const override { return tok_emb.weight.size(0); }
   std::int64_t context_length() const override { return pos_emb.weight.size(0); }
 
-  nn::Embedding& tok_emb;
-  nn::Embedding& pos_emb;
-  nn::Dropout& drop_emb;
-  nn::Sequential& trf_blocks;
-  nn::Layer& final_norm;
-  nn::Linear& out_head;
+  nn::Embedding& tok_emb;      ///< tok_emb.weight [V, C]
+  nn::Embedding& pos_emb;      ///< pos_emb.weight [context_length, C]
+  nn::Dropout& drop_emb;       ///< after the sum of both
+  nn::Sequential& trf_blocks;  ///< the blocks "0", "1", ...
+  nn::Layer& final_norm;       ///< after the last block
+  nn::Linear& out_head;        ///< [V, C], no bias
 };
 
 /// Reads the keys of a model of type gpt. ConfigError for what does not fit.

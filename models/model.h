@@ -14,6 +14,7 @@ class Model : public nn::Module {
  public:
   /// ids [B, T], T at most `context_length()`; logits [B, T, V] of the token after each position.
   virtual Tensor forward(const Ids& ids) = 0;
+  /// forward under the model's path.
   Tensor operator()(const Ids& ids) {
     return run([&] { return forward(ids); });
   }

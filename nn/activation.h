@@ -15,6 +15,7 @@ namespace handgrad::nn {
 /// 0.8413447).
 class Gelu final : public Layer {
  public:
+  /// `form`: see handgrad::Gelu; the book's and GPT-2's is the default.
   explicit Gelu(handgrad::Gelu form = handgrad::Gelu::tanh) : form_(form) {}
   Tensor forward(const Tensor& x) override { return gelu(x, form_); }
 
@@ -34,6 +35,7 @@ class Silu final : public Layer {
   Tensor forward(const Tensor& x) override { return silu(x); }
 };
 
+/// (exp(x) - exp(-x)) / (exp(x) + exp(-x)). tanh(1) = 0.7615942.
 class Tanh final : public Layer {
  public:
   Tensor forward(const Tensor& x) override { return tanh(x); }

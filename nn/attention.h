@@ -34,12 +34,14 @@ class MultiHeadAttention final : public Layer {
 
   Tensor forward(const Tensor& x) override;
 
-  int n_heads() const { return n_heads_; }
+  int n_heads() const { return n_heads_; }  ///< H
 
+  /// @{ The children, each [C, C].
   Linear& W_query;
   Linear& W_key;
   Linear& W_value;
   Linear& out_proj;
+  /// @}
 
  private:
   Tensor joined_projections(const Tensor& x);

@@ -22,9 +22,11 @@ class ConfigError : public Error {
         pointer_(std::move(pointer)),
         rule_(std::move(rule)) {}
 
+  /// @{ As they were given to the constructor.
   const std::string& file() const { return file_; }
   const std::string& pointer() const { return pointer_; }
   const std::string& rule() const { return rule_; }
+  /// @}
 
  private:
   std::string file_, pointer_, rule_;

@@ -16,7 +16,7 @@ class Dropout final : public Layer {
 
   Tensor forward(const Tensor& x) override { return training() && rate_ > 0 ? dropout(x, rate_) : x; }
 
-  double rate() const { return rate_; }
+  double rate() const { return rate_; }  ///< the probability of 0
 
   /// `rate`, once it is known to be one; ValueError in the name of `what` otherwise.
   static double checked_rate(const char* what, double rate);

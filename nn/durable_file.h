@@ -15,13 +15,16 @@ namespace handgrad::nn {
 /// finished is removed by the destructor.
 class DurableFile {
  public:
+  /// Makes the file, or empties the old one.
   explicit DurableFile(const std::filesystem::path& path);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
+  /// @{ Appends all of it.
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// @}
   /// Waits until all is on the disk, and closes.
   void finish();
 

@@ -18,15 +18,18 @@ namespace handgrad::nn {
 /// the sum of both gradients; there is no padding row: a row of zeros is one that somebody set.
 class Embedding final : public Module {
  public:
+  /// A table of `count` rows of `width` numbers.
   Embedding(std::int64_t count, std::int64_t width)
       : weight(param("weight", normal_start({count, width}, 0, 1))) {}
 
+  /// ids [...] to [..., width], without the module path; call the module as a function.
   Tensor forward(const Ids& ids) { return embedding(ids, weight); }
+  /// ids [...] to [..., width].
   Tensor operator()(const Ids& ids) {
     return run([&] { return forward(ids); });
   }
 
-  Parameter& weight;
+  Parameter& weight;  ///< [count, width]
 };
 
 }  // namespace handgrad::nn

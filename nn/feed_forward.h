@@ -27,11 +27,12 @@ class FeedForward final : public Layer {
     layers.add(make_activation(activation));
     layers.add<Linear>(hidden, width).end_branch();
   }
+  /// hidden = 4 * width, gelu.
   explicit FeedForward(std::int64_t width) : FeedForward(width, 4 * width) {}
 
   Tensor forward(const Tensor& x) override { return layers(x); }
 
-  Sequential& layers;
+  Sequential& layers;  ///< Linear, activation, Linear: children 0, 1, 2
 };
 
 }  // namespace handgrad::nn

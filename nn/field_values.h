@@ -14,11 +14,11 @@ namespace handgrad::nn {
 
 /// What a value does wrong: the rule and what came instead, and where, "/1" for the second element of a list.
 struct Broken {
-  std::string rule;
-  std::string at = {};
+  std::string rule;     ///< what it must, and what came instead
+  std::string at = {};  ///< below the key's pointer; empty: the value itself
 };
 
-/// Takes `value` over into `out` if it keeps the rule; else says what it broke.
+/// @{ Takes `value` over into `out` if it keeps the rule; else says what it broke.
 std::optional<Broken> convert(const nlohmann::json& value, const IntegerKey& rule, std::int64_t& out);
 std::optional<Broken> convert(const nlohmann::json& value, const NumberKey& rule, double& out);
 std::optional<Broken> convert(const nlohmann::json& value, const BooleanKey& rule, bool& out);
@@ -26,22 +26,25 @@ std::optional<Broken> convert(const nlohmann::json& value, const TextKey& rule, 
 std::optional<Broken> convert(const nlohmann::json& value, const NumbersKey& rule, std::vector<double>& out);
 std::optional<Broken> convert(const nlohmann::json& value, const TextsKey& rule,
                               std::vector<std::string>& out);
+/// @}
 
-/// What is noted of a key before anything is known of its value.
+/// @{ What is noted of a key before anything is known of its value.
 Key note_of(const IntegerKey& rule);
 Key note_of(const NumberKey& rule);
 Key note_of(const BooleanKey& rule);
 Key note_of(const TextKey& rule);
 Key note_of(const NumbersKey& rule);
 Key note_of(const TextsKey& rule);
+/// @}
 
-/// Some value that keeps the rule, for a required key while there is no config.
+/// @{ Some value that keeps the rule, for a required key while there is no config.
 std::int64_t some_value(const IntegerKey& rule);
 double some_value(const NumberKey& rule);
 bool some_value(const BooleanKey& rule);
 std::string some_value(const TextKey& rule);
 std::vector<double> some_value(const NumbersKey& rule);
 std::vector<std::string> some_value(const TextsKey& rule);
+/// @}
 
 /// "an integer", "a list of numbers"
 const char* name_of(Key::Type type);

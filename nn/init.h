@@ -7,6 +7,7 @@
 
 namespace handgrad::nn {
 
+/// Where a GPT's first weights come from.
 enum class Init {
   /// PyTorch's defaults, which the book uses: Linear weight and bias uniform in +-1 / sqrt(in), Embedding
   /// normal with deviation 1.
@@ -23,9 +24,10 @@ enum class Init {
 /// their ones and zeros.
 void initialise(Module& root, Init scheme, std::uint64_t seed);
 
-/// What a Linear or Embedding made by hand starts with: numbers from a sequence of the calling thread, other
+/// @{ What a Linear or Embedding made by hand starts with: numbers from a sequence of the calling thread, other
 /// ones each time. A model replaces them with `initialise`.
 Tensor uniform_start(const Shape& shape, double low, double high);
 Tensor normal_start(const Shape& shape, double mean, double deviation);
+/// @}
 
 }  // namespace handgrad::nn

@@ -24,6 +24,7 @@ namespace handgrad::nn {
 /// 1], with eps = 1e-5 [-0.99999875, -0.99999875, 0.99999875, 0.99999875].
 class LayerNorm final : public Layer {
  public:
+  /// `eps` is not checked here: the first forward refuses a negative one.
   explicit LayerNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
       : scale(param("scale", Tensor::ones({width}))),
         shift(param("shift", Tensor::zeros({width}))),
@@ -35,10 +36,10 @@ class LayerNorm final : public Layer {
                                 : layer_norm_composed(x, scale, shift, eps_);
   }
 
-  double eps() const { return eps_; }
+  double eps() const { return eps_; }  ///< added to the variance, under the root
 
-  Parameter& scale;
-  Parameter& shift;
+  Parameter& scale;  ///< [width], starts as ones
+  Parameter& shift;  ///< [width], starts as zeros
 
  private:
   double eps_;

@@ -20,6 +20,7 @@ namespace handgrad::nn {
 /// 16].
 class Linear final : public Layer {
  public:
+  /// From `in` numbers to `out`; weight and bias start uniform in +-1 / sqrt(in).
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
       : weight(param("weight", uniform_start({out, in}, -bound(in), bound(in)))),
         bias(with_bias ? &param("bias", uniform_start({out}, -bound(in), bound(in))) : nullptr) {}
@@ -30,15 +31,15 @@ class Linear final : public Layer {
     return bias != nullptr ? linear(x, weight, *bias) : linear(x, weight);
   }
 
-  std::int64_t in() const { return weight.size(1); }
-  std::int64_t out() const { return weight.size(0); }
+  std::int64_t in() const { return weight.size(1); }   ///< size of the last dimension of x
+  std::int64_t out() const { return weight.size(0); }  ///< size of the last dimension of y
 
   /// Marks the last step of a residual branch, x + branch(x), which Init::gpt2 starts smaller.
   void end_branch() { ends_branch_ = true; }
-  bool ends_branch() const { return ends_branch_; }
+  bool ends_branch() const { return ends_branch_; }  ///< whether it was marked so
 
-  Parameter& weight;
-  Parameter* const bias;
+  Parameter& weight;      ///< [out, in]
+  Parameter* const bias;  ///< [out]; nullptr without bias
 
  private:
   static double bound(std::int64_t in) { return 1 / std::sqrt(static_cast<double>(in)); }

@@ -35,15 +35,15 @@ class Module;
 
 /// A parameter under its full name, "trf_blocks.0.norm1.scale", counted from the module that was asked.
 struct NamedParameter {
-  std::string name;
-  Parameter* parameter;
-  const Module* owner;  ///< the module that declared it
+  std::string name;      ///< from the module that was asked: "trf_blocks.0.norm1.scale"
+  Parameter* parameter;  ///< lives as long as its owner
+  const Module* owner;   ///< the module that declared it
 };
 
 /// A module under its path; the one that was asked has the empty path.
 struct NamedModule {
-  std::string path;
-  Module* module;
+  std::string path;  ///< from the module that was asked: "trf_blocks.0.norm1"
+  Module* module;    ///< lives as long as its model
 };
 
 /// Tied parameters have several names.
@@ -65,6 +65,7 @@ class ModuleObserver {
 /// Sets the calling thread's observer for a block, and restores the one before.
 class ModuleObserverGuard {
  public:
+  /// `observer` must outlive the guard.
   explicit ModuleObserverGuard(ModuleObserver& observer);
   ~ModuleObserverGuard();
   ModuleObserverGuard(const ModuleObserverGuard&) = delete;
@@ -86,28 +87,29 @@ class Module {
 
   /// Full name of where the module hangs, "trf_blocks.3.norm1"; empty for a whole model.
   const std::string& path() const { return scope().path; }
+  /// The same, as the engine keeps it.
   const Scope& scope() const { return scope_ != nullptr ? *scope_ : find_scope(); }
   /// What tables call it: the name under which a registry made it, else its class in lower case,
   /// "layer_norm".
   std::string type() const;
-  void set_type(std::string type) { type_ = std::move(type); }
+  void set_type(std::string type) { type_ = std::move(type); }  ///< registries call it
 
   /// All parameters of this module and of those below it, in order. A tied one comes once, under its first
   /// name, unless all names are asked for.
   std::vector<NamedParameter> named_parameters(TiedNames names = TiedNames::first) const;
-  std::vector<Parameter*> parameters() const;
+  std::vector<Parameter*> parameters() const;  ///< the same without names
   /// This module and all below it, each before its children.
   std::vector<NamedModule> modules();
   /// nullptr when there is none of that name. A tied parameter is found under each of its names.
   Parameter* find_parameter(std::string_view name) const;
-  Module* find_module(std::string_view path);
+  Module* find_module(std::string_view path);  ///< nullptr when there is none at that path
   /// How many numbers the parameters hold; tied ones count once.
   std::int64_t parameter_count() const;
 
   /// Whether layers that behave differently while training, such as Dropout, do so.
   bool training() const { return training_; }
-  void train(bool on = true);
-  void eval() { train(false); }
+  void train(bool on = true);    ///< sets training() of this module and of all below it
+  void eval() { train(false); }  ///< the other way round
 
   /// Converts all parameters; gradients collected so far are dropped.
   void to(DType dtype);
@@ -158,7 +160,7 @@ class Module {
       show_output(output);
     return output;
   }
-  void show_input(const Tensor& x) const;
+  void show_input(const Tensor& x) const;  ///< shows the calling thread's observer what a layer is given
 
  private:
   friend class ModuleObserverGuard;
@@ -212,7 +214,10 @@ class Module {
 /// which `forward` alone does not.
 class Layer : public Module {
  public:
+  /// Computes the output from operations, each of which brings its derivative. Call the layer itself, layer(x):
+  /// that sets the module path and tells observers.
   virtual Tensor forward(const Tensor& x) = 0;
+  /// The output of forward, under this module's path.
   Tensor operator()(const Tensor& x) {
     if (observed()) [[unlikely]]
       show_input(x);
@@ -226,6 +231,7 @@ using LayerMaker = std::function<std::unique_ptr<Layer>(std::int64_t width)>;
 /// Evaluation mode for a block, for a module and all below it; then each is as it was.
 class EvalMode {
  public:
+  /// Switches `module` and all below it to evaluation.
   explicit EvalMode(Module& module);
   ~EvalMode();
   EvalMode(const EvalMode&) = delete;

@@ -32,10 +32,11 @@ class Registry {
   /// for them.
   using Factory = std::function<std::unique_ptr<Product>(Fields& fields, Args... args)>;
 
+  /// A type and who makes it.
   struct Row {
-    std::string type;
-    Factory factory;
-    std::string doc;  ///< one sentence
+    std::string type;  ///< the value of "type" in a config
+    Factory factory;   ///< makes it
+    std::string doc;   ///< one sentence
   };
 
   /// `what`: how messages call a product, "norm". `usual`: the type of an object that names none; empty: it
@@ -53,12 +54,13 @@ class Registry {
 
   /// In the order in which they were added.
   const std::vector<Row>& rows() const { return rows_; }
+  /// The types, in the order in which they were added.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const Row& row : rows_) names.push_back(row.type);
     return names;
   }
-  const std::string& what() const { return what_; }
+  const std::string& what() const { return what_; }  ///< how messages call a product: "norm"
 
   /// The product that the object asks for. ConfigError for an unknown type, for what the factory refuses, and
   /// for keys that it did not read. While describing, every factory describes its keys, and there is no

@@ -18,6 +18,7 @@ namespace handgrad::nn {
 /// [1, 7] has mean square 25: with eps = 0 the output is [0.2, 1.4].
 class RMSNorm final : public Layer {
  public:
+  /// `eps` is not checked here: the first forward refuses a negative one.
   explicit RMSNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
       : scale(param("scale", Tensor::ones({width}))), eps_(eps), form_(form) {}
 
@@ -25,9 +26,9 @@ class RMSNorm final : public Layer {
     return form_ == Form::fused ? rms_norm(x, scale, eps_) : rms_norm_composed(x, scale, eps_);
   }
 
-  double eps() const { return eps_; }
+  double eps() const { return eps_; }  ///< added to the mean square, under the root
 
-  Parameter& scale;
+  Parameter& scale;  ///< [width], starts as ones
 
  private:
   double eps_;

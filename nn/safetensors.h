@@ -16,8 +16,8 @@ namespace handgrad::nn {
 
 /// Numbers under a name.
 struct NamedArray {
-  std::string name;
-  Array array;
+  std::string name;  ///< comes once in a file
+  Array array;       ///< of any type that a file can hold
 };
 
 /// Free text beside the tensors ("__metadata__" in the file).
@@ -30,29 +30,33 @@ class SafetensorsReader {
  public:
   /// What the header says of a tensor.
   struct Entry {
-    std::string name;
+    std::string name;   ///< comes once in a file
     std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
-    Shape shape;
-    std::uint64_t begin, end;  ///< place in the data, in bytes
+    Shape shape;        ///< [] for a scalar
+    /// @{ Where its numbers stand behind the header, in bytes.
+    std::uint64_t begin, end;
+    /// @}
   };
 
+  /// Opens the file and checks its header.
   explicit SafetensorsReader(const std::filesystem::path& path);
   ~SafetensorsReader();
   SafetensorsReader(const SafetensorsReader&) = delete;
   SafetensorsReader& operator=(const SafetensorsReader&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return path_; }  ///< as it was given
   /// In the order of their places in the file.
   const std::vector<Entry>& entries() const { return entries_; }
-  const Metadata& metadata() const { return metadata_; }
+  const Metadata& metadata() const { return metadata_; }  ///< empty when the file has none
   /// nullptr when there is none of that name.
   const Entry* find(std::string_view name) const;
 
-  /// The numbers of one tensor. F32 becomes float32, F64 float64, I32 int32; BF16 and F16 are widened to
+  /// @{ The numbers of one tensor. F32 becomes float32, F64 float64, I32 int32; BF16 and F16 are widened to
   /// float32; I64 becomes int32 when every number fits, else Error. Error when there is none of that name,
   /// and naming the type when it is none of these.
   Array read(std::string_view name) const;
   Array read(const Entry& entry) const;
+  /// @}
   /// All tensors, in order.
   std::vector<NamedArray> read_all() const;
 

@@ -13,9 +13,10 @@ namespace handgrad::nn {
 /// Bytes of one number of the type `dtype` ("F32"); 0 for a type that the format does not know.
 std::uint64_t safetensors_type_bytes(std::string_view dtype);
 
+/// What a header says.
 struct SafetensorsHeader {
   std::vector<SafetensorsReader::Entry> entries;  ///< in the order of their places
-  Metadata metadata;
+  Metadata metadata;                              ///< empty when there is none
 };
 
 /// From the header's text and the size of the data behind it. Error, its subject `source`, for everything

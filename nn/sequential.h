@@ -18,6 +18,7 @@ namespace handgrad::nn {
 ///     layers.add<nn::Linear>(16, 4);      // parameters 0.weight, 0.bias, 2.weight, 2.bias
 class Sequential final : public Layer {
  public:
+  /// @{ Appends a layer, which gets the next number as its name; a reference to it.
   template <class T, class... Args>
   T& add(Args&&... args) {
     return add(std::make_unique<T>(std::forward<Args>(args)...));
@@ -28,6 +29,7 @@ class Sequential final : public Layer {
     layers_.push_back(&added);
     return added;
   }
+  /// @}
 
   Tensor forward(const Tensor& x) override {
     Tensor y = x;
@@ -35,7 +37,8 @@ class Sequential final : public Layer {
     return y;
   }
 
-  std::size_t size() const { return layers_.size(); }
+  std::size_t size() const { return layers_.size(); }  ///< number of layers
+  /// Layer number `i`, from 0; std::out_of_range when there is none.
   Layer& operator[](std::size_t i) { return *layers_.at(i); }
 
  private:

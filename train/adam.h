@@ -7,11 +7,12 @@
 
 namespace handgrad::train {
 
+/// PyTorch's names, and Adam's defaults there.
 struct AdamOptions {
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0;
+  double lr = 1e-3;                            ///< the learning rate that a schedule starts from
+  std::array<double, 2> betas = {0.9, 0.999};  ///< how much of both averages is kept: beta1, beta2
+  double eps = 1e-8;                           ///< added to the root, after the correction
+  double weight_decay = 0;                     ///< for parameters that decay(); see Decay
 };
 
 /// How weight decay enters: `coupled` adds weight_decay * value to the gradient (L2, in Adam), `decoupled`
@@ -36,7 +37,7 @@ class Adam final : public Optimizer {
   std::string_view type() const override { return decay_ == Decay::coupled ? "adam" : "adamw"; }
   double lr() const override { return options_.lr; }
   double weight_decay() const override { return options_.weight_decay; }
-  const AdamOptions& options() const { return options_; }
+  const AdamOptions& options() const { return options_; }  ///< as they were given
 
  private:
   void prepare(Job& job) override;

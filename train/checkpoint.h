@@ -33,14 +33,15 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, 
 
 /// What state.json says.
 struct CheckpointState {
-  int format_version = 0;
-  std::string library_version;
-  std::int64_t step = 0;
-  std::uint64_t seed = 0;
-  std::string optimizer;  ///< its type
-  std::optional<double> best_loss;
-  std::string config;  ///< JSON; "null" without one
+  int format_version = 0;           ///< of the folder
+  std::string library_version;      ///< of the library that wrote it
+  std::int64_t step = 0;            ///< updates made
+  std::uint64_t seed = 0;           ///< of the run
+  std::string optimizer;            ///< its type
+  std::optional<double> best_loss;  ///< of all evaluations so far; none before the first
+  std::string config;               ///< JSON; "null" without one
 };
+/// Error when it is missing, damaged, or of a newer format.
 CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
 
 /// Restores weights, optimiser, step and best loss. Error, before anything has changed, when a file is

@@ -11,7 +11,7 @@ namespace handgrad::train {
 
 /// The Euclidean norm of all gradients together.
 struct GradientNorm {
-  double norm = 0;
+  double norm = 0;  ///< not finite when first_non_finite is set
   /// Place in the list of the first parameter whose gradient has a NaN or an infinity; none when all are
   /// finite.
   std::optional<std::size_t> first_non_finite;

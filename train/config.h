@@ -23,13 +23,14 @@ class ConfigDocument {
   /// The config that a run folder holds, with its paths as they were.
   static ConfigDocument from_json(const nlohmann::ordered_json& root, const std::filesystem::path& folder);
 
-  ConfigDocument(const ConfigDocument&) = default;
+  ConfigDocument(const ConfigDocument&) = default;  ///< copies share the text
   ~ConfigDocument();
 
+  /// A new reading: nothing is noted as read yet.
   nn::Fields fields(nn::Purpose purpose) const;
   /// The folder that relative paths in the config start from.
   const std::filesystem::path& folder() const { return folder_; }
-  const std::string& name() const { return source_.file; }
+  const std::string& name() const { return source_.file; }  ///< the file, as messages name it
 
  private:
   ConfigDocument(nlohmann::ordered_json root, nn::Source source, std::filesystem::path folder);
@@ -41,23 +42,29 @@ class ConfigDocument {
 
 /// The section "train".
 struct TrainSettings {
-  std::int64_t steps = 0;   ///< 0: counted in epochs
-  std::int64_t epochs = 0;  ///< 0: counted in steps
-  std::int64_t stop_after = 0;
+  std::int64_t steps = 0;       ///< 0: counted in epochs
+  std::int64_t epochs = 0;      ///< 0: counted in steps
+  std::int64_t stop_after = 0;  ///< 0: at the end
+  /// @{ Rows of a micro-batch, and micro-batches of an update.
   std::int64_t batch_size = 0, accumulate = 0;
-  double grad_clip = 0;
-  std::vector<std::string> freeze;
+  /// @}
+  double grad_clip = 0;             ///< largest global norm of the gradients; 0: off
+  std::vector<std::string> freeze;  ///< patterns (nn/pattern.h)
+  /// @{ 0: evaluated at the beginning and the end only, on all batches; saved at the end only.
   std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
-  DType dtype = DType::float32;
-  bool allow_unused = false;
+  /// @}
+  DType dtype = DType::float32;  ///< of weights and arithmetic
+  bool allow_unused = false;     ///< whether trainable parameters may get no gradient
 };
+/// ConfigError for what does not fit; `steps` and `epochs` exclude each other.
 TrainSettings read_train(nn::Fields& fields);
 
 /// The section "inspect".
 struct InspectSettings {
-  std::vector<std::string> parameters;
-  std::int64_t every = 1;
+  std::vector<std::string> parameters;  ///< patterns (nn/pattern.h)
+  std::int64_t every = 1;               ///< steps from one record to the next
 };
+/// ConfigError for what does not fit.
 InspectSettings read_inspect(nn::Fields& fields);
 
 }  // namespace handgrad::train

@@ -15,17 +15,17 @@ namespace handgrad::train {
 struct ConfigObject {
   /// One of the kinds that its key "type" chooses from, and the keys that only this kind has.
   struct Kind {
-    std::string type;
-    std::string doc;
-    bool usual = false;  ///< taken when "type" is not given
-    std::vector<nn::Key> keys;
+    std::string type;           ///< the value of "type": "rms_norm"
+    std::string doc;            ///< one sentence
+    bool usual = false;         ///< taken when "type" is not given
+    std::vector<nn::Key> keys;  ///< in the order in which they are read
   };
 
-  std::string pointer;  ///< "/model/norm"; empty: the config itself
-  std::string doc;
+  std::string pointer;        ///< "/model/norm"; empty: the config itself
+  std::string doc;            ///< one sentence
   std::string what;           ///< what one of its kinds is called, "norm"; empty without kinds
   std::vector<nn::Key> keys;  ///< that every kind has, "type" among them; inner objects too
-  std::vector<Kind> kinds;
+  std::vector<Kind> kinds;    ///< in the order of the registry; none where there is nothing to choose
 };
 
 /// Every object, an outer one before those in it, with what the program has registered.

@@ -17,9 +17,11 @@ namespace handgrad::train {
 
 /// The batches of a run, once the model's context length is known.
 struct OpenedData {
-  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> training;              ///< what it learns from
   std::unique_ptr<data::EvaluationWindows> validation;  ///< none when nothing is held back
+  /// @{ 0 for random ids, which have no end, and where nothing is held back.
   std::int64_t training_tokens = 0, validation_tokens = 0;
+  /// @}
 };
 
 /// Read from the config before the model, since the model's vocabulary comes from here; opened after it, since the
@@ -37,6 +39,8 @@ class DataSource {
   /// The length of rows that the source insists on, such as a written batch; 0: as long as the context.
   virtual std::int64_t row_length() const { return 0; }
 
+  /// `plan`: rows and tokens of a batch; `seed`: of the order; `vocab_size`: the model's. Error when the data do not
+  /// fill a batch or hold an id beyond the vocabulary.
   virtual OpenedData open(const data::BatchPlan& plan, std::uint64_t seed, std::int64_t vocab_size) const = 0;
 };
 

@@ -29,11 +29,13 @@ NonFinite find_in_gradients(const Parameters& parameters);
 /// Remembers the first output of an operation that is not finite, or else, during backward, the first gradient of one.
 class NonFiniteObserver final : public GraphObserver {
  public:
+  /// @{ Looks, unless something was found already.
   void recorded(const Node& node, const Array& y) override { look(node, y, "output"); }
   void differentiating(const Node& node, const Array& dy) override {
     look(node, dy, "gradient of the output");
   }
-  const NonFinite& first() const { return first_; }
+  /// @}
+  const NonFinite& first() const { return first_; }  ///< count 0: nothing was found
 
  private:
   void look(const Node& node, const Array& array, const char* what);

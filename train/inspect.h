@@ -11,7 +11,9 @@
 
 namespace handgrad::train {
 
+/// What is shown, and how.
 struct InspectOptions {
+  /// A table for people; CSV and JSON for programs.
   enum class Format { table, csv, json };
 
   std::vector<std::string> names = {};  ///< patterns (nn/pattern.h); none: everything that was recorded
@@ -19,8 +21,8 @@ struct InspectOptions {
   bool values = false;                  ///< every number, not only their mean, std, min, max
   bool all = false;                     ///< every feature in a ranking, not only the first and the last ones
   bool ascii = false;                   ///< no characters beyond ASCII
-  Format format = Format::table;
-  std::size_t columns = 100;  ///< that a table may take; pictures and columns are left out for it
+  Format format = Format::table;        ///< of what is written
+  std::size_t columns = 100;            ///< that a table may take; pictures and columns are left out for it
 };
 
 /// Writes what `run_or_file` holds: a run folder, or a safetensors file, which has one state and no steps.
@@ -29,7 +31,9 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
 
 /// Mean, spread and extremes of one state of a parameter. std divides by n, like the norm.
 struct Statistics {
+  /// @{ Over all elements.
   double mean = 0, std = 0, min = 0, max = 0;
+  /// @}
   std::size_t farthest = 0;  ///< index of the element farthest from its start; the first of equals
 };
 /// `start` is what the elements are measured from, of the same size, or empty: 0.
@@ -37,13 +41,15 @@ Statistics statistics(const std::vector<double>& value, const std::vector<double
 
 /// The chosen parameters and steps of a recording, which the formats below write out.
 struct Selection {
-  const Recording& recording;
+  const Recording& recording;           ///< must outlive it
   std::string title;                    ///< of the run, as it was typed
   std::string asked;                    ///< the names as they were typed; empty: everything
   std::vector<std::size_t> parameters;  ///< positions in recording.parameters()
-  std::int64_t first, last;             ///< steps
-  std::int64_t planned_steps;           ///< that the run was to make; 0 when not known
-  bool whole_run;
+  /// @{ Steps, both shown.
+  std::int64_t first, last;
+  /// @}
+  std::int64_t planned_steps;  ///< that the run was to make; 0 when not known
+  bool whole_run;              ///< whether no steps were asked for
 };
 
 /// One CSV line for each step, name and index: step,name,index,value,gradient,update. Numbers are the

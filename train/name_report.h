@@ -18,9 +18,10 @@ namespace handgrad::train {
 ///       wrong shape tok_emb.weight: file [50304, 768], model [50257, 768]
 class NameMismatchError : public Error {
  public:
+  /// `text` is what what() gives, all differences in it.
   NameMismatchError(std::string source, std::string summary, std::string text)
       : Error(std::move(source), std::move(summary)), text_(std::move(text)) {}
-  const char* what() const noexcept override { return text_.c_str(); }
+  const char* what() const noexcept override { return text_.c_str(); }  ///< the whole text
 
  private:
   std::string text_;
@@ -29,10 +30,11 @@ class NameMismatchError : public Error {
 /// Collects the differences.
 class NameReport {
  public:
+  /// `source`: the file that the arrays came from.
   explicit NameReport(std::string source) : source_(std::move(source)) {}
 
-  void missing(std::string name) { missing_.push_back(std::move(name)); }
-  void unexpected(std::string name) { unexpected_.push_back(std::move(name)); }
+  void missing(std::string name) { missing_.push_back(std::move(name)); }        ///< wanted, and not there
+  void unexpected(std::string name) { unexpected_.push_back(std::move(name)); }  ///< there, and not wanted
   /// Notes a shape, or else a type, that is not as the model wants it; whether all is well.
   bool expect(const std::string& name, const Shape& got, const Shape& wanted, std::string_view got_type,
               std::string_view wanted_type);

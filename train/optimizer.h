@@ -65,14 +65,16 @@ class Optimizer {
  protected:
   /// One parameter in one step, as any thread may see it: raw pointers.
   struct Job {
-    void* value;
-    const void* gradient;  // nullptr: left alone in this step
-    void* state[kMaxStates];
-    std::int64_t update;  // number of this update of this parameter, from 1
+    void* value;              ///< the numbers to move
+    const void* gradient;     ///< nullptr: left alone in this step
+    void* state[kMaxStates];  ///< as many as there are state names
+    std::int64_t update;      ///< number of this update of this parameter, from 1
+    /// @{ As given to step().
     double lr, grad_scale;
-    double correction[kMaxStates];  // for `prepare` to fill: of each state's bias
-    DType dtype;
-    bool decay;
+    /// @}
+    double correction[kMaxStates];  ///< for `prepare` to fill: of each state's bias
+    DType dtype;                    ///< of all the arrays
+    bool decay;                     ///< Parameter::decay()
   };
 
   /// Called for each parameter with a gradient, on the caller's thread.

@@ -59,9 +59,9 @@ class Recorder final : public TrainerObserver {
 
 /// One parameter after one step.
 struct RecordedStep {
-  std::int64_t step = 0;
-  double lr = 0;
-  std::vector<double> value;
+  std::int64_t step = 0;      ///< 0: before training
+  double lr = 0;              ///< of this step's update
+  std::vector<double> value;  ///< after the update, in row-major order
   std::vector<double>
       gradient;                ///< that made the step, before clipping; empty at step 0 or without a gradient
   std::vector<double> update;  ///< value minus the value before; empty at step 0
@@ -69,8 +69,8 @@ struct RecordedStep {
 
 /// A parameter as the recording knows it.
 struct RecordedParameter {
-  std::string name;
-  Shape shape;
+  std::string name;  ///< "trf_blocks.0.norm1.scale"
+  Shape shape;       ///< of its values, gradients and updates
 };
 
 /// Reads a recording, of a run that goes on too. A record that is not complete is as if it were not there.
@@ -79,13 +79,15 @@ class Recording {
   /// Error when the file is missing or is no recording.
   explicit Recording(const std::filesystem::path& path);
 
+  /// In the order of the file.
   const std::vector<RecordedParameter>& parameters() const { return parameters_; }
-  DType dtype() const { return dtype_; }
-  std::int64_t every() const { return every_; }
+  DType dtype() const { return dtype_; }         ///< of values and gradients in the file
+  std::int64_t every() const { return every_; }  ///< steps from one record to the next
 
   /// Steps that are there, rising: 0, every, 2 every, ...
   std::int64_t step_count() const { return record_count_; }
-  std::int64_t last_step() const { return (record_count_ - 1) * every_; }
+  std::int64_t last_step() const { return (record_count_ - 1) * every_; }  ///< of the last complete record
+  /// Whether there is a complete record of it.
   bool has_step(std::int64_t step) const {
     return step >= 0 && step % every_ == 0 && step / every_ < record_count_;
   }

@@ -28,22 +28,25 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  std::uint64_t seed() const { return seed_; }
+  std::uint64_t seed() const { return seed_; }  ///< of first weights, data and dropout
   /// Updates of the whole run, as the schedule sees it.
   std::int64_t steps() const { return steps_; }
   /// The step after which this call to the program stops: steps(), or train.stop_after.
   std::int64_t last_step() const;
+  /// @{ The sections "train" and "inspect".
   const TrainSettings& settings() const { return settings_; }
   const InspectSettings& inspect() const { return inspect_; }
+  /// @}
   /// Names of the parameters that the inspect section asks for.
   const std::vector<std::string>& inspected() const { return inspected_; }
+  /// Names of the parameters that train.freeze means.
   const std::vector<std::string>& frozen() const { return frozen_; }
 
-  const DataSource& source() const { return *source_; }
-  const OpenedData& data() const { return data_; }
-  const data::BatchPlan& plan() const { return plan_; }
-  models::Model& model() const { return *model_; }
-  Trainer& trainer() const { return *trainer_; }
+  const DataSource& source() const { return *source_; }  ///< the section "data", with its tokenizer
+  const OpenedData& data() const { return data_; }       ///< its batches
+  const data::BatchPlan& plan() const { return plan_; }  ///< rows, tokens and micro-batches of an update
+  models::Model& model() const { return *model_; }  ///< with its first weights, or those it was given since
+  Trainer& trainer() const { return *trainer_; }    ///< connects all of them
 
   /// The config with every default filled in, and paths as they are from anywhere.
   const nlohmann::ordered_json& effective() const { return *effective_; }

@@ -23,6 +23,7 @@
 
 namespace handgrad::train {
 
+/// Makes the folder of a run or finds it, and knows where its files are.
 class RunFolder {
  public:
   /// What to do with a folder that holds a run already.
@@ -34,12 +35,15 @@ class RunFolder {
   /// A folder that holds a run, to continue it. Error when there is none.
   static RunFolder open(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  std::filesystem::path recording() const;
+  const std::filesystem::path& path() const { return path_; }                  ///< as it was given
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }  ///< where checkpoints are
+  std::filesystem::path recording() const;                                     ///< where inspect.bin is
 
+  /// @{ Error when it cannot be written.
   void write_config(const nlohmann::ordered_json& effective) const;
   void write_meta(const nlohmann::ordered_json& meta) const;
+  /// @}
+  /// Error when it is missing or is no JSON.
   nlohmann::ordered_json read_config() const;
 
  private:
@@ -56,9 +60,11 @@ class MetricsWriter {
   MetricsWriter(const RunFolder& run, std::int64_t steps_kept);
   ~MetricsWriter();
 
+  /// A line in both files; `validation_loss` where there was an evaluation.
   void add(const StepReport& report, std::optional<double> validation_loss);
   /// The step that could not be made because its loss or its gradient was not finite: null, with "non_finite".
   void add_non_finite(std::int64_t step, double lr);
+  /// Hands what waits to the system.
   void flush();
 
  private:

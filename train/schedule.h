@@ -9,10 +9,10 @@ namespace handgrad::train {
 
 /// What every schedule is made of. Steps count from 0: the first update is made with the rate of step 0.
 struct ScheduleOptions {
-  double lr = 0;                  // the highest rate, the optimiser's
-  double min_lr = 0;              // where the decay ends
-  std::int64_t warmup_steps = 0;  // steps below the highest rate
-  std::int64_t decay_steps = 0;   // the step at which the decay has ended: usually the run's length
+  double lr = 0;                  ///< the highest rate, the optimiser's
+  double min_lr = 0;              ///< where the decay ends
+  std::int64_t warmup_steps = 0;  ///< steps below the highest rate
+  std::int64_t decay_steps = 0;   ///< the step at which the decay has ended: usually the run's length
 };
 
 /// Warm-up, then a decay:
@@ -29,8 +29,8 @@ class Schedule {
   explicit Schedule(const ScheduleOptions& options);
   virtual ~Schedule() = default;
 
-  double lr(std::int64_t step) const;
-  const ScheduleOptions& options() const { return options_; }
+  double lr(std::int64_t step) const;                          ///< of the update number `step` + 1
+  const ScheduleOptions& options() const { return options_; }  ///< as they were given
   /// The name under which configs know it.
   virtual std::string_view type() const = 0;
 

@@ -21,12 +21,13 @@ class SessionListener {
   /// After each update; the loss on the data held back when it was measured.
   virtual void stepped(const Run& /*run*/, const StepReport& /*report*/,
                        std::optional<double> /*validation_loss*/) {}
-  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}
+  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}  ///< a checkpoint is complete
 };
 
 /// How a session ended.
 enum class Ending { finished, stopped };
 
+/// A run and its folder.
 class Session {
  public:
   /// `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that the folder
@@ -38,7 +39,7 @@ class Session {
   /// not finite, the weights before that step are saved first.
   Ending train();
 
-  const RunFolder& folder() const { return folder_; }
+  const RunFolder& folder() const { return folder_; }  ///< where everything is written
 
  private:
   bool evaluation_due(std::int64_t step) const;

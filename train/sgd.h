@@ -5,12 +5,13 @@
 
 namespace handgrad::train {
 
+/// PyTorch's names.
 struct SgdOptions {
-  double lr = 1e-2;
-  double momentum = 0;      // part of the last velocity that is kept
-  double dampening = 0;     // part of the gradient that does not enter the velocity
-  bool nesterov = false;    // step as if the velocity were already one gradient further
-  double weight_decay = 0;  // added to the gradient, times the value
+  double lr = 1e-2;         ///< the learning rate that a schedule starts from
+  double momentum = 0;      ///< part of the last velocity that is kept
+  double dampening = 0;     ///< part of the gradient that does not enter the velocity
+  bool nesterov = false;    ///< step as if the velocity were already one gradient further
+  double weight_decay = 0;  ///< added to the gradient, times the value
 };
 
 /// PyTorch's rule. With g = gradient + weight_decay * value (the second term where the parameter decays):
@@ -30,7 +31,7 @@ class Sgd final : public Optimizer {
   std::string_view type() const override { return "sgd"; }
   double lr() const override { return options_.lr; }
   double weight_decay() const override { return options_.weight_decay; }
-  const SgdOptions& options() const { return options_; }
+  const SgdOptions& options() const { return options_; }  ///< as they were given
 
  private:
   void update(const Job& job, std::int64_t begin, std::int64_t end) const override;

@@ -26,18 +26,23 @@ std::vector<nn::NamedArray> trace(models::Model& model, const data::Batch& batch
 
 /// How two arrays of the same name differ.
 struct TraceDifference {
-  std::string name;
+  std::string name;     ///< "grad.final_norm.scale"
   double absolute = 0;  ///< largest of all elements
-  double relative =
-      0;  ///< the same, divided by the largest number of that tensor in A, or by a thousandth of the largest
-          ///< in its group ("grad", "act", ...) where that is more: some gradients are rounding alone
+  /// The same, divided by the largest number of that tensor in A, or by a thousandth of the largest in its group
+  /// ("grad", "act", ...) where that is more: some gradients are rounding alone.
+  double relative = 0;
   std::int64_t worst = 0;  ///< flat position of the element
-  double a = 0, b = 0;     ///< there
+  /// @{ The numbers there.
+  double a = 0, b = 0;
+  /// @}
 };
 
+/// How two files of arrays differ.
 struct TraceComparison {
   std::vector<TraceDifference> differences;  ///< of every common name, in A's order
+  /// @{ Names that the other one lacks.
   std::vector<std::string> only_a, only_b;
+  /// @}
   std::vector<std::string> other_shape;  ///< "act.x: [1, 4] and [4]"
   double worst = 0;                      ///< largest relative difference
 

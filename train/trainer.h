@@ -40,6 +40,7 @@ class TrainerObserver {
   virtual void after_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
 };
 
+/// What a trainer is told beside its parts.
 struct TrainerOptions {
   std::uint64_t seed = 0;     ///< of dropout; data and initial weights have their own sources
   double grad_clip = 0;       ///< largest global norm of the gradients; 0: off
@@ -67,6 +68,7 @@ class Trainer {
   StepReport step();
   /// Steps until `step_count()` is `last`, or a stop is requested. Whether it got there.
   bool run(std::int64_t last);
+  /// Whether somebody has set `stop`.
   bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
   /// Observers are called in the order in which they were added.
@@ -76,7 +78,7 @@ class Trainer {
   /// dropout and without history; the mean is made in double. Training goes on as if it had not been called.
   /// ValueError without validation data.
   double validation_loss(std::int64_t max_batches = 0);
-  bool has_validation() const { return validation_ != nullptr; }
+  bool has_validation() const { return validation_ != nullptr; }  ///< whether there is something held back
 
   /// Updates made so far, those of the runs that this one continues included.
   std::int64_t step_count() const { return step_; }
@@ -91,11 +93,13 @@ class Trainer {
   /// Continues a run: the next step is number `step_count` + 1. For checkpoints.
   void restore(std::int64_t step_count, std::optional<double> best_loss);
 
+  /// @{ What it was given.
   models::Model& model() const { return model_; }
   data::Dataset& training() const { return training_; }
   Optimizer& optimizer() const { return optimizer_; }
   const Schedule& schedule() const { return schedule_; }
   const TrainerOptions& options() const { return options_; }
+  /// @}
   /// Every parameter under its name, frozen ones too, tied ones once; in the order of the model.
   const Parameters& parameters() const { return parameters_; }
 

@@ -18,15 +18,16 @@ namespace handgrad::train {
 ///       Nothing was updated.
 class NonFiniteError : public Error {
  public:
+  /// `quantity`: "loss" or "gradient norm"; `step` counts from 1.
   NonFiniteError(std::string quantity, double value, std::int64_t step, NonFinite first);
 
-  const char* what() const noexcept override { return text_.c_str(); }
-  const std::string& quantity() const { return quantity_; }  ///< "loss" or "gradient norm"
-  double value() const { return value_; }
+  const char* what() const noexcept override { return text_.c_str(); }  ///< the whole text
+  const std::string& quantity() const { return quantity_; }             ///< "loss" or "gradient norm"
+  double value() const { return value_; }                               ///< NaN or an infinity
   std::int64_t step() const { return step_; }  ///< the update that was not made, from 1
   /// Where the first number that is not finite stands; nothing when it could not be found.
   const NonFinite& first() const { return first_; }
-  const std::string& tensor() const { return first_.tensor; }
+  const std::string& tensor() const { return first_.tensor; }  ///< of first(): "trf_blocks.1.norm2.scale"
 
  private:
   std::string quantity_, text_;
@@ -47,7 +48,8 @@ class UnusedParameterError : public Error {
   /// `unused` has at least one entry; `step` counts from 1.
   UnusedParameterError(const std::vector<nn::NamedParameter>& unused, std::int64_t step);
 
-  const char* what() const noexcept override { return text_.c_str(); }
+  const char* what() const noexcept override { return text_.c_str(); }  ///< the whole text
+  /// Of all of them, in the order of the model.
   const std::vector<std::string>& names() const { return names_; }
 
  private:
