@@ -174,7 +174,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "generate: 'nowhere' holds no run: there is no config.json in it\n"
        "  try: the folder of a run, such as runs/toy\n"},
       {"nonsense", 2,
-       "handgrad: there is no \"nonsense\" (known: bench, config, generate, inspect, layers, train)\n"
+       "handgrad: there is no \"nonsense\" (known: bench, check, config, generate, inspect, layers, trace, train)\n"
        "  try: handgrad --help\n"},
       {"config", 2,
        "config: needs show, schema or reference\n"
