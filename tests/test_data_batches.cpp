@@ -12,6 +12,7 @@
 #include "handgrad/data/evaluation.h"
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/data/random_tokens.h"
+#include "temporary_folder.h"
 #include "test_data.h"
 
 using namespace handgrad::data;
@@ -126,7 +127,8 @@ TEST_CASE("fixed batch: everything wrong is refused with its place") {
 }
 
 TEST_CASE("fixed batch: a batch file holds the two tables and nothing else") {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "handgrad test batch.json";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "batch.json";
   const auto write = [&](const char* text) { std::ofstream(path) << text; };
   write("// one row\n{\"inputs\": [[1, 2]], \"targets\": [[2, 3]]}\n");
   CHECK(read_batch(path, 4).targets == Ids{2, 3});

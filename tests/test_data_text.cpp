@@ -17,6 +17,7 @@
 #include "handgrad/data/text.h"
 #include "handgrad/data/text_file.h"
 #include "handgrad/data/utf8.h"
+#include "temporary_folder.h"
 
 using namespace handgrad::data;
 using Ids = std::vector<std::int32_t>;
@@ -27,13 +28,7 @@ namespace {
 // A folder with a space and an accent in its name, gone at the end of the test.
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / fs::path(u8"handgrad data t\u00e9st")) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+  Folder() : path_(temporary_.path() / fs::path(u8"data t\u00e9st")) { fs::create_directories(path_); }
 
   fs::path write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;
@@ -42,6 +37,7 @@ class Folder {
   const fs::path& path() const { return path_; }
 
  private:
+  TemporaryFolder temporary_;
   fs::path path_;
 };
 
