@@ -66,9 +66,9 @@ class Child {
   pid_t pid_ = -1;
 };
 
-/// Waits until `done`, a minute at most.
+/// Waits until `done`, some minutes at most.
 bool wait_until(const std::function<bool()>& done) {
-  const auto end = Clock::now() + 60s;
+  const auto end = Clock::now() + 300s;
   while (Clock::now() < end) {
     if (done()) return true;
     std::this_thread::sleep_for(2ms);
@@ -113,7 +113,7 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 
 }  // namespace
 
-TEST_CASE("Ctrl-C and SIGTERM finish the step and save, and the run goes on to the same bytes") {
+TEST_CASE("H89 Ctrl-C and SIGTERM finish the step and save, and the run goes on to the same bytes") {
   for (const char* threads : {"1", "2"}) {
     for (const int signal : {SIGINT, SIGTERM}) {
       CAPTURE(threads);
@@ -150,13 +150,13 @@ TEST_CASE("Ctrl-C before the first step leaves something to go on from") {
 
 TEST_CASE("a second Ctrl-C leaves at once, with the last checkpoint as it was") {
   const TemporaryFolder folder;
-  // Steps of about a second.
+  // Steps of a quarter of a second or more.
   const std::vector<std::string> slow = {"train",     kToy,
                                          "--out",     "run",
                                          "--threads", "1",
                                          "--set",     "train.checkpoint_every=1",
-                                         "--set",     "model.emb_dim=256",
-                                         "--set",     "train.batch_size=64",
+                                         "--set",     "model.emb_dim=192",
+                                         "--set",     "train.batch_size=48",
                                          "--set",     "model.context_length=64",
                                          "--set",     "model.n_layers=4",
                                          "--set",     "data.val_fraction=0"};

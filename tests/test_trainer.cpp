@@ -41,8 +41,10 @@ class Formula final : public models::Model {
 };
 
 struct FormulaTraining {
-  explicit FormulaTraining(Formula::Compute compute, bool allow_unused = false)
-      : model(compute), trainer(model, rows, optimizer, schedule, {.allow_unused = allow_unused}) {}
+  explicit FormulaTraining(Formula::Compute compute, bool allow_unused = false, bool find_non_finite = false)
+      : model(compute),
+        trainer(model, rows, optimizer, schedule,
+                {.allow_unused = allow_unused, .find_non_finite = find_non_finite}) {}
 
   Formula model;
   toy::Rows rows{1, 1};
@@ -131,7 +133,8 @@ TEST_CASE("trainer: a loss that is not finite stops before the update and names 
   } catch (const NonFiniteError& error) {
     CHECK(std::string(error.what()) ==
           "train: the loss of step 2 must be a finite number, got NaN\n"
-          "  first   trf_blocks.0.norm2.scale, a parameter: 1 of 16 numbers is not finite\n"
+          "  first   trf_blocks.0.norm2.scale [16], a parameter: 1 of 16 numbers is not finite\n"
+          "  in      trf_blocks.0.norm2\n"
           "  Nothing was updated.");
     CHECK(error.quantity() == "loss");
     CHECK(error.step() == 2);
@@ -147,8 +150,24 @@ TEST_CASE("trainer: a loss that turns infinite on the way names operation and mo
   FormulaTraining overflow([](const Formula& model) { return sum(exp(model.used * 1000)); }, true);
   CHECK(expect::message<NonFiniteError>([&] { overflow.trainer.step(); }) ==
         "train: the loss of step 1 must be a finite number, got Infinity\n"
-        "  first   exp, output: 1 of 2 numbers is not finite\n"
+        "  first   exp [2], output: 1 of 2 numbers is not finite\n"
         "  Nothing was updated.");
+}
+
+TEST_CASE("trainer: find_non_finite names an operation whose NaN never reaches the loss") {
+  // The NaN is masked away: the loss stays finite, and so do the gradients.
+  const auto formula = [](const Formula& model) {
+    const Tensor broken = log(model.used - 5);
+    return sum(where(Tensor::of({0, 0}), broken, model.used));
+  };
+  FormulaTraining silent(formula, true);
+  CHECK_NOTHROW(silent.trainer.step());
+  FormulaTraining watched(formula, true, true);
+  CHECK(expect::message<NonFiniteError>([&] { watched.trainer.step(); }) ==
+        "train: the output of log of step 1 must be a finite number, got NaN\n"
+        "  first   log [2], output: 2 of 2 numbers are not finite\n"
+        "  Nothing was updated.");
+  CHECK(watched.model.used.values() == std::vector<double>{0, 1});
 }
 
 TEST_CASE("trainer: H49 a gradient that is not finite stops before the update and is named") {
@@ -156,7 +175,7 @@ TEST_CASE("trainer: H49 a gradient that is not finite stops before the update an
   FormulaTraining training([](const Formula& model) { return sum(pow(model.used, 0.5)); }, true);
   CHECK(expect::message<NonFiniteError>([&] { training.trainer.step(); }) ==
         "train: the gradient norm of step 1 must be a finite number, got Infinity\n"
-        "  first   used, a gradient: 1 of 2 numbers is not finite\n"
+        "  first   used [2], a gradient: 1 of 2 numbers is not finite\n"
         "  Nothing was updated.");
   CHECK(training.model.used.values() == std::vector<double>{0, 1});
   CHECK(training.optimizer.state().empty());

@@ -113,6 +113,9 @@ TrainSettings read_train(nn::Fields& fields) {
                                   .what = "element type"}) == "float64"
                 ? DType::float64
                 : DType::float32;
+  s.find_nan = fields.boolean("find_nan", {.doc = "whether every operation of every step is looked at for "
+                                                  "NaN and infinity, not only after a bad loss",
+                                           .fallback = false});
   s.allow_unused = fields.boolean(
       "allow_unused", {.doc = "whether trainable parameters may be without any gradient", .fallback = false});
   return s;

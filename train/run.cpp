@@ -101,9 +101,13 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder) {
 }
 
 void Run::build_trainer(const std::atomic<bool>* stop) {
-  trainer_ = std::make_unique<Trainer>(
-      *model_, *data_.training, *optimizer_, *schedule_,
-      TrainerOptions{seed_, settings_.grad_clip, settings_.allow_unused, stop}, data_.validation.get());
+  trainer_ = std::make_unique<Trainer>(*model_, *data_.training, *optimizer_, *schedule_,
+                                       TrainerOptions{.seed = seed_,
+                                                      .grad_clip = settings_.grad_clip,
+                                                      .allow_unused = settings_.allow_unused,
+                                                      .find_non_finite = settings_.find_nan,
+                                                      .stop = stop},
+                                       data_.validation.get());
 }
 
 }  // namespace handgrad::train

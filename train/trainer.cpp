@@ -47,7 +47,8 @@ StepReport Trainer::step() {
   const bool first = !begun_;
   begin();
   StepReport report{.step = step_ + 1, .lr = schedule_.lr(step_), .tokens = read_batches()};
-  report.loss = forward_and_backward(report.tokens);
+  report.loss = options_.find_non_finite ? watched_forward_and_backward(report.tokens)
+                                         : forward_and_backward(report.tokens);
   if (first && !options_.allow_unused) check_unused();
   const GradientNorm norm = global_norm_(parameters_);
   check_norm(norm, report.tokens);
@@ -106,6 +107,16 @@ double Trainer::forward_and_backward(std::int64_t tokens) {
   return sum;
 }
 
+double Trainer::watched_forward_and_backward(std::int64_t tokens) {
+  NonFiniteObserver observer;
+  const GraphObserverGuard guard(observer);
+  const double loss = forward_and_backward(tokens);
+  if (observer.first().count == 0) return loss;
+  model_.zero_grad();
+  throw NonFiniteError(observer.first().what + " of " + observer.first().tensor, std::nan(""), step_ + 1,
+                       observer.first());
+}
+
 void Trainer::check_unused() const {
   std::vector<nn::NamedParameter> unused;
   for (const nn::NamedParameter& named : parameters_) {
@@ -120,7 +131,7 @@ void Trainer::check_norm(const GradientNorm& norm, std::int64_t tokens) {
   NonFinite found = find_in_gradients(parameters_);
   const NonFinite source = find_again(tokens);
   model_.zero_grad();
-  found.module = source.count > 0 ? source.what + " of " + source.tensor + " in " + source.module : "";
+  if (source.count > 0) found.module = source.what + " of " + source.tensor + " in " + source.module;
   throw NonFiniteError("gradient norm", norm.norm, step_ + 1, std::move(found));
 }
 

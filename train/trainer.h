@@ -45,6 +45,8 @@ struct TrainerOptions {
   std::uint64_t seed = 0;     ///< of dropout; data and initial weights have their own sources
   double grad_clip = 0;       ///< largest global norm of the gradients; 0: off
   bool allow_unused = false;  ///< whether trainable parameters may get no gradient
+  bool find_non_finite =
+      false;  ///< looks at every operation of every step, not only when the loss has gone wrong
   /// Set by somebody else, a signal handler for instance: `run` then stops after the step it is in.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -111,6 +113,7 @@ class Trainer {
   void check_unused() const;
   void check_norm(const GradientNorm& norm, std::int64_t tokens);
   NonFinite find_again(std::int64_t tokens);
+  double watched_forward_and_backward(std::int64_t tokens);
 
   models::Model& model_;
   data::Dataset& training_;

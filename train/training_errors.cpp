@@ -27,8 +27,9 @@ NonFiniteError::NonFiniteError(std::string quantity, double value, std::int64_t 
       first_(std::move(first)) {
   text_ = "train: " + message();
   if (first_.count > 0) {
-    text_ += fmt::format("\n  first   {}, {}: {} of {} numbers {} not finite", first_.tensor, first_.what,
-                         first_.count, first_.of, first_.count == 1 ? "is" : "are");
+    text_ += fmt::format("\n  first   {} {}, {}: {} of {} numbers {} not finite", first_.tensor,
+                         first_.shape.text(), first_.what, first_.count, first_.of,
+                         first_.count == 1 ? "is" : "are");
     if (!first_.module.empty()) text_ += "\n  in      " + first_.module;
   }
   text_ += "\n  Nothing was updated.";

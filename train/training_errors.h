@@ -14,7 +14,8 @@ namespace handgrad::train {
 /// A loss or a gradient norm that is NaN or infinite. The weights are those before the step:
 ///
 ///     train: the loss of step 37 must be a finite number, got NaN
-///       first   trf_blocks.1.norm2.scale, a parameter: 1 of 32 numbers is not finite
+///       first   trf_blocks.1.norm2.scale [32], a parameter: 1 of 32 numbers is not finite
+///       in      trf_blocks.1.norm2
 ///       Nothing was updated.
 class NonFiniteError : public Error {
  public:

@@ -232,6 +232,9 @@ void add_train(CLI::App& app, Chosen& chosen) {
       ->option_text("N|key");
   verb->add_flag("--dry-run", options->dry_run,
                  "show parameters, memory and the time of a few steps; write nothing");
+  verb->add_flag_callback(
+      "--find-nan", [options] { options->config.sets.push_back("train.find_nan=true"); },
+      "look at every operation of every step: names the first that gives NaN or infinity");
   verb->add_flag("--quiet", options->quiet, "no progress and no tables");
   verb->add_option(
           "--log-level", options->log_level,
