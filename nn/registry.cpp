@@ -10,8 +10,9 @@ namespace {
 
 template <class Norm>
 std::unique_ptr<Layer> make_norm(Fields& fields, std::int64_t width) {
-  const double eps =
-      fields.number("eps", {.doc = "added to the variance, under the root", .fallback = 1e-5, .at_least = 0});
+  const char* const doc = std::is_same_v<Norm, RMSNorm> ? "added to the mean square, under the root"
+                                                        : "added to the variance, under the root";
+  const double eps = fields.number("eps", {.doc = doc, .fallback = 1e-5, .at_least = 0});
   const bool composed = fields.boolean(
       "composed", {.doc = "from primitive operations, each of them visible in the graph", .fallback = false});
   return std::make_unique<Norm>(width, eps, composed ? Form::composed : Form::fused);

@@ -114,7 +114,7 @@ TEST_CASE("layers lists what a config may name") {
         "norm, chosen by model.norm.type\n"
         "\n"
         "  rms_norm                      each row divided by the root of its mean square, then scale\n"
-        "    eps       1e-05  a number, at least 0: added to the variance, under the root\n"
+        "    eps       1e-05  a number, at least 0: added to the mean square, under the root\n"
         "    composed  false  true or false: from primitive operations, each of them visible in the graph\n");
   const json all = handgrad_in(folder.path(), "layers --json").json();
   std::vector<std::string> what;

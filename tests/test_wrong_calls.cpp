@@ -19,7 +19,7 @@ const std::vector<WrongCall>& wrong_calls() {
   static const std::vector<WrongCall> calls = {
       // clang-format off
       {"train TOY --set train.batch_sise=8", 2,
-       "--set train.batch_sise=8: /train/batch_sise: unknown key; did you mean \"batch_size\"? (known: accumulate, allow_unused, batch_size, checkpoint_every, dtype, epochs, eval_batches, eval_every, freeze, grad_clip, steps, stop_after)\n"},
+       "--set train.batch_sise=8: /train/batch_sise: unknown key; did you mean \"batch_size\"? (known: accumulate, allow_unused, batch_size, checkpoint_every, dtype, epochs, eval_batches, eval_every, find_nan, freeze, grad_clip, steps, stop_after)\n"},
       {"train TOY --set model.norm.epss=1", 2,
        "--set model.norm.epss=1: /model/norm/epss: unknown key; did you mean \"eps\"? (known: composed, eps, type)\n"},
       {"train TOY --set modle.n_heads=2", 2,
