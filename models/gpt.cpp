@@ -11,6 +11,16 @@ namespace {
 
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;  // products of two sizes stay far from overflow
 
+constexpr double kMostNumbers = 1e11;  // 400 GB of float32: beyond, a size is a slip of the pen
+
+/// Weights of embeddings, head and blocks; biases and norms are small beside them.
+double estimated_numbers(const GptConfig& config) {
+  const auto width = static_cast<double>(config.emb_dim), layers = static_cast<double>(config.n_layers);
+  const auto rows = static_cast<double>(config.vocab_size) * (config.tie_weights ? 1 : 2) +
+                    static_cast<double>(config.context_length);
+  return (12 * layers * width + rows) * width;
+}
+
 /// The configuration, once it is known to fit.
 const GptConfig& checked(const GptConfig& config) {
   const std::pair<const char*, std::int64_t> sizes[] = {{"vocab_size", config.vocab_size},
@@ -23,6 +33,11 @@ const GptConfig& checked(const GptConfig& config) {
   if (config.n_heads < 1 || config.emb_dim % config.n_heads != 0)
     throw ValueError("gpt",
                      fmt::format("n_heads must divide emb_dim = {}, got {}", config.emb_dim, config.n_heads));
+  if (const double numbers = estimated_numbers(config); numbers > kMostNumbers)
+    throw ValueError("gpt",
+                     fmt::format("a model may have at most {:.0e} parameters, these sizes give {:.1e}",
+                                 kMostNumbers, numbers),
+                     {}, "a smaller n_layers, emb_dim or vocab_size");
   nn::Dropout::checked_rate("gpt", config.drop_rate);
   return config;
 }

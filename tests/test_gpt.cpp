@@ -97,6 +97,9 @@ TEST_CASE("gpt: sizes that do not fit name both values, before anything is alloc
   CHECK(refusal({.vocab_size = 0}) == "gpt: vocab_size must be at least 1 and at most 2^31, got 0");
   CHECK(refusal({.emb_dim = std::int64_t{1} << 40}) ==
         "gpt: emb_dim must be at least 1 and at most 2^31, got 1099511627776");
+  CHECK(refusal({.n_layers = 100'000'000}) ==
+        "gpt: a model may have at most 1e+11 parameters, these sizes give 7.1e+14\n"
+        "  try: a smaller n_layers, emb_dim or vocab_size");
   CHECK(refusal({.drop_rate = 1}) == "gpt: drop_rate must be at least 0 and less than 1, got 1");
 }
 

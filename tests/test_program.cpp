@@ -267,6 +267,25 @@ TEST_CASE("pipes, NO_COLOR and narrow terminals: lines are never rewritten, noth
   ::unsetenv("COLUMNS");
 }
 
+TEST_CASE("a folder in which a run is under way is left alone") {
+  const TemporaryFolder folder;
+  const std::string train = "train " + config_path("toy.json") + " --set train.steps=40 --out run";
+  const std::string again = "'" HANDGRAD_PROGRAM "' " + train;
+  const Outcome second =
+      handgrad_in(folder.path(), "--version; " + again + " --pace 20 >/dev/null & sleep 1; " + again +
+                                     " --overwrite; status=$?; wait; exit $status");
+  CHECK(second.status == 1);
+  CHECK(read_file(folder.path() / "run" / "metrics.jsonl").find("\"step\": 40,") != std::string::npos);
+}
+
+TEST_CASE("when nobody reads the tables any more, a run saves and ends") {
+  const TemporaryFolder folder;
+  handgrad_in(folder.path(),
+              "train " + config_path("toy.json") + " --set train.steps=30 --pace 20 --out run | head -n 1");
+  CHECK(handgrad_in(folder.path(), "train --resume run --quiet").status == 0);
+  CHECK(read_file(folder.path() / "run" / "metrics.jsonl").find("\"step\": 30,") != std::string::npos);
+}
+
 TEST_CASE("a folder that holds a run is not overwritten unasked") {
   const TemporaryFolder folder;
   const std::string train = "train " + config_path("toy.json") + " --quiet --set train.steps=2 --out run";

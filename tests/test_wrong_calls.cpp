@@ -104,7 +104,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "train: --pace must be steps per second or 'key', got 'fast'\n"
        "  try: --pace 20 or --pace key\n"},
       {"train TOY --threads 0", 2,
-       "train: --threads must be at least 1, got 0\n"
+       "train: --threads must be 1 to 1024, got 0\n"
        "  try: handgrad train --help\n"},
       {"train TOY --threads", 2,
        "train: --threads needs a value\n"

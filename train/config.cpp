@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t kMostRows = std::int64_t{1} << 20;  // of a batch, and batches of a step
+
 /// A value on the command line: JSON where it is JSON, else a text, so that paths and names need no quotes.
 Json parse_value(const std::string& text) {
   const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -21,7 +23,7 @@ Json parse_value(const std::string& text) {
 
 /// Paths that are typed are meant from where they are typed, not from the config's folder.
 void make_paths_absolute(Json& value, bool is_path) {
-  if (is_path && value.is_string())
+  if (is_path && value.is_string() && !value.get<std::string>().empty())
     value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
   if (!value.is_object()) return;
   for (auto& [key, inner] : value.items()) make_paths_absolute(inner, key == "path");
@@ -85,11 +87,13 @@ TrainSettings read_train(nn::Fields& fields) {
                                 {.doc = "stops after this step without changing the schedule; 0: at the end",
                                  .fallback = 0,
                                  .at_least = 0});
-  s.batch_size = fields.integer("batch_size", {.doc = "rows of a batch", .fallback = 16, .at_least = 1});
+  s.batch_size = fields.integer(
+      "batch_size", {.doc = "rows of a batch", .fallback = 16, .at_least = 1, .at_most = kMostRows});
   s.accumulate =
       fields.integer("accumulate", {.doc = "batches whose gradients make one update, their mean over tokens",
                                     .fallback = 1,
-                                    .at_least = 1});
+                                    .at_least = 1,
+                                    .at_most = kMostRows});
   s.grad_clip = fields.number(
       "grad_clip",
       {.doc = "largest norm of all gradients together; 0: no clipping", .fallback = 0, .at_least = 0});

@@ -74,6 +74,10 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder) {
   inspect_ = read_inspect(inspect);
   if (build) {
     model_->to(settings_.dtype);
+    if (source_->vocab_size() > model_->vocab_size())
+      model.refuse("vocab_size",
+                   fmt::format("must be at least {}, the number of different tokens in the data, got {}",
+                               source_->vocab_size(), model_->vocab_size()));
     for (const std::string& pattern : settings_.freeze)
       if (matching({pattern}, *model_).empty())
         train.refuse("freeze",
@@ -81,6 +85,8 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder) {
                                  "(*.norm1.*) will do too",
                                  pattern));
     if (!settings_.freeze.empty()) frozen_ = model_->freeze(settings_.freeze);
+    if (frozen_.size() == model_->named_parameters().size())
+      train.refuse("freeze", "leaves nothing to train: every parameter is frozen");
     plan_.rows = settings_.batch_size;
     plan_.cols = source_->row_length() > 0 ? source_->row_length() : model_->context_length();
     plan_.micro_batches = settings_.accumulate;

@@ -1,7 +1,10 @@
 #include "handgrad/train/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,7 +16,9 @@
 #include "handgrad/core/error.h"
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/json_text.h"
+#include "handgrad/train/program_name.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/version.h"
 
@@ -31,11 +36,15 @@ constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "tim
   throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));
 }
 
+/// Written beside and renamed: the file is the old one or the new one, never a part.
 void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.flush();
-  if (!file) cannot_write(path, std::strerror(errno));
+  const fs::path beside = path.string() + ".unfinished";
+  nn::DurableFile file(beside);
+  file.write(text);
+  file.finish();
+  std::error_code error;
+  fs::rename(beside, path, error);
+  if (error) cannot_write(path, error.message());
 }
 
 bool is_ours(const fs::path& entry) {
@@ -81,11 +90,29 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   if (holds_run && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
                 fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
-                            path.string()));
-  for (const char* name : kOurs) fs::remove_all(path / name, error);
+                            shell_word(path.string())));
+  for (const char* name : kOurs) {
+    fs::remove_all(path / name, error);
+    if (error) cannot_write(path / name, error.message());
+  }
   fs::create_directories(path, error);
   if (error) cannot_write(path, error.message());
   return RunFolder(path);
+}
+
+void RunFolder::Lock::take(const fs::path& path) {
+  std::error_code ignored;
+  if (folder_ >= 0 || !fs::is_directory(path, ignored)) return;
+  folder_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ < 0 || ::flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(folder_);
+  folder_ = -1;
+  throw Error("train", fmt::format("another process is training in '{}'", path.string()), {},
+              "another folder: --out runs/NAME");
+}
+
+RunFolder::Lock::~Lock() {
+  if (folder_ >= 0) ::close(folder_);
 }
 
 RunFolder RunFolder::open(const fs::path& path) {

@@ -29,6 +29,21 @@ class RunFolder {
   /// What to do with a folder that holds a run already.
   enum class Existing { refuse, overwrite };
 
+  /// Keeps other processes from training in the same folder while it lives.
+  class Lock {
+   public:
+    Lock() = default;
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+    /// Error when another process has it. Does nothing while the folder does not exist, or when it is held already.
+    void take(const std::filesystem::path& path);
+
+   private:
+    int folder_ = -1;
+  };
+
   /// Makes the folder. Error when it holds a run and `existing` does not allow to overwrite it, when it holds other
   /// things (nothing of somebody else's is ever deleted), or when it cannot be made.
   static RunFolder create(const std::filesystem::path& path, Existing existing);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "handgrad/nn/layer_norm.h"
@@ -173,6 +174,7 @@ std::string text(const TraceComparison& comparison, double tolerance) {
   list("only in A", comparison.only_a);
   list("only in B", comparison.only_b);
   list("other shape", comparison.other_shape);
+  if (comparison.differences.empty()) return out + "nothing could be compared: no tensor of A is in B\n";
   return out + fmt::format("{} of {} tensors differ by more than {:g} (worst {:.2e})\n", wrong,
                            comparison.differences.size(), tolerance, comparison.worst);
 }

@@ -46,6 +46,8 @@ GradCheckReport report_for(const Request& request) {
   if (request.layer.empty() && request.config.config.empty())
     throw ValueError("check", "needs a config, or --layer and a layer's type", {},
                      program_name() + " check configs/toy.json");
+  if (!request.layer.empty() && !request.config.config.empty())
+    throw ValueError("check", "takes a config or --layer, not both");
   if (!request.layer.empty()) {
     const Json keys = Json::object();
     return check_layer(request.layer, nn::Fields(keys), request.width, request.options);

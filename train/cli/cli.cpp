@@ -85,7 +85,12 @@ int run_cli(int argc, char** argv) {
   const FlushSubnormals flush;
   try {
     find_program_name(argc > 0 ? argv[0] : "handgrad");
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      fmt::print(stderr, "standard output could not be written\n");
+      return status == 0 ? 1 : status;
+    }
+    return status;
   } catch (const nn::ConfigError& error) {
     return report(error, 2);
   } catch (const ValueError& error) {

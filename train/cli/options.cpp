@@ -17,7 +17,7 @@ void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
       ->expected(1);
   verb.add_option("--threads", threads, "threads to work with (default: the cores that the process may use)")
       ->option_text("N")
-      ->check(at_least(1));
+      ->check(between(1, 1024));
   verb.add_option("--dtype", dtype, "element type of the run: float32 or float64")
       ->option_text("TYPE")
       ->check(one_of({"float32", "float64"}));

@@ -44,7 +44,7 @@ Pace Pace::parse(const std::string& text) {
   } catch (const std::exception&) {
     used = 0;
   }
-  if (used != text.size() || !(pace.steps_per_second > 0))
+  if (used != text.size() || !(pace.steps_per_second > 0) || !std::isfinite(pace.steps_per_second))
     throw ValueError("train", fmt::format("--pace must be steps per second or 'key', got '{}'", text), {},
                      "--pace 20 or --pace key");
   return pace;

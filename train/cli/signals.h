@@ -5,14 +5,16 @@
 
 namespace handgrad::train::cli {
 
-/// While it lives, the first SIGINT or SIGTERM asks for a stop after the current step; a second one ends the program at
-/// once, with the last checkpoint as it is.
+/// From listen() on, the first SIGINT or SIGTERM asks for a stop after the current step; a second one ends the program at
+/// once, with the last checkpoint as it is. Before that, signals do what they always do: there is nothing to save yet.
 class StopOnSignal {
  public:
-  StopOnSignal();
+  StopOnSignal() = default;
   ~StopOnSignal();
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  void listen();
 
   const std::atomic<bool>& requested() const;
   /// 130 after SIGINT, 143 after SIGTERM, 0 without a signal.

@@ -24,6 +24,7 @@ struct Request {
   std::string out, weights, batch;
   std::vector<std::string> compare;
   double tolerance = 1e-5;
+  bool overwrite = false;
 };
 
 int compare(const Request& request) {
@@ -38,6 +39,9 @@ int write_trace(const Request& request) {
     throw ValueError("trace", "needs a run or a config, or two files to compare", {},
                      program_name() + " trace configs/toy.json --out toy.safetensors");
   if (request.out.empty()) throw ValueError("trace", "needs --out FILE, where the numbers go");
+  if (fs::exists(request.out) && !request.overwrite)
+    throw Error("trace", fmt::format("--out '{}' is there already", request.out), {},
+                "--overwrite, or another name");
   request.config.apply_threads();
   const fs::path path = request.config.config;
   const bool is_run = fs::is_directory(path);
@@ -77,6 +81,7 @@ void add_trace(CLI::App& app, Chosen& chosen) {
           ->group("prove");
   request->config.add_to(*verb, false);
   verb->add_option("--out", request->out, "the safetensors file to write")->option_text("FILE");
+  verb->add_flag("--overwrite", request->overwrite, "replace the file that is there");
   verb->add_option(
           "--weights", request->weights,
           "the weights of this checkpoint or safetensors file (default: the run's last, or first weights)")

@@ -40,10 +40,14 @@ std::string sample_text(const Run& run) {
   const data::Tokenizer* tokenizer = run.source().tokenizer();
   if (tokenizer == nullptr) return "";
   const std::vector<std::int32_t> prompt{0};
-  auto ids = models::generate(
-      run.model(), prompt,
-      {.max_new_tokens = kSampleTokens, .temperature = kSampleTemperature, .seed = run.seed()});
-  std::string text = tokenizer->decode(ids);
+  std::string text;
+  try {
+    text = tokenizer->decode(models::generate(
+        run.model(), prompt,
+        {.max_new_tokens = kSampleTokens, .temperature = kSampleTemperature, .seed = run.seed()}));
+  } catch (const ValueError&) {
+    return "";  // weights that are not finite write nothing; the first step says what is wrong
+  }
   for (char& c : text)
     if (c == '\n' || c == '\r' || c == '\t') c = ' ';
   return text;
@@ -136,6 +140,16 @@ void print_stopped(const Run& run, const std::string& folder) {
              run.trainer().step_count(), run.steps(), folder, program_name(), shell_word(folder));
 }
 
+void print_nothing_to_do(const Run& run, const std::string& folder) {
+  const std::int64_t step = run.trainer().step_count();
+  if (step < run.steps()) {
+    fmt::print("{} stands at step {} already, train.stop_after is {}\n", folder, step, run.last_step());
+    return;
+  }
+  fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
+             folder, step, run.steps(), program_name(), shell_word(folder), 2 * step);
+}
+
 void print_saved(const std::string& folder, const Run& run, const Movement& movement) {
   const std::string word = shell_word(folder);
   std::vector<std::pair<std::string, std::string>> next;
@@ -171,27 +185,28 @@ int train_run(const TrainOptions& options) {
   check_options(options);
   options.config.apply_threads();
   const Pace pace = Pace::parse(options.pace);
-  const StopOnSignal signals;
+  StopOnSignal signals;
   Run run(load_document(options), &signals.requested());
+  const fs::path path = folder_of(options);
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
     dry_run(run, title_of(options));
     return 0;
   }
   const bool resumed = !options.resume.empty();
-  const fs::path path = folder_of(options);
+  RunFolder::Lock lock;
+  lock.take(path);  // before anything in it is replaced
   std::vector<std::string> notes = run.notes();
   if (resumed)
     for (std::string& change : go_on(options.resume, run)) notes.push_back(std::move(change));
   if (resumed && run.trainer().step_count() >= run.last_step()) {
-    fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
-               path.string(), run.trainer().step_count(), run.steps(), program_name(),
-               shell_word(path.string()), 2 * run.steps());
+    print_nothing_to_do(run, path.string());
     return 0;
   }
   RunFolder folder = resumed ? RunFolder::open(path)
                              : RunFolder::create(path, options.overwrite ? RunFolder::Existing::overwrite
                                                                          : RunFolder::Existing::refuse);
+  lock.take(path);
   folder.write_config(run.effective());
   folder.write_meta(run_meta(run.seed()));
   const auto log = open_log(folder, options.log_level);
@@ -203,6 +218,7 @@ int train_run(const TrainOptions& options) {
                           .title = title_of(options),
                           .recording = resumed ? folder.recording() : fs::path(),
                           .notes = notes});
+  signals.listen();
   if (train_session(run, std::move(folder), progress, *log) == Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();

@@ -80,6 +80,16 @@ CLI::Validator at_least(double least) {
       "");
 }
 
+CLI::Validator between(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+        return fmt::format("must be {} to {}, got {}", least, most, text);
+      },
+      "");
+}
+
 CLI::Validator one_of(std::vector<std::string> choices) {
   return CLI::Validator(
       [choices = std::move(choices)](std::string& text) {

@@ -47,6 +47,7 @@ struct ConfigOptions {
 
 /// Checks of an option's value, whose messages say what it must be: "must be at least 0, got -1".
 CLI::Validator at_least(double least);
+CLI::Validator between(double least, double most);
 CLI::Validator one_of(std::vector<std::string> choices);
 
 /// What the command line does wrong, and what was probably meant.
