@@ -54,8 +54,8 @@ struct TrainSettings {
   std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
   /// @}
   DType dtype = DType::float32;  ///< of weights and arithmetic
-  bool find_nan = false;  ///< looks at every operation of every step
-  bool allow_unused = false;  ///< whether trainable parameters may get no gradient
+  bool find_nan = false;         ///< looks at every operation of every step
+  bool allow_unused = false;     ///< whether trainable parameters may get no gradient
 };
 /// ConfigError for what does not fit; `steps` and `epochs` exclude each other.
 TrainSettings read_train(nn::Fields& fields);

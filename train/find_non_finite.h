@@ -14,7 +14,7 @@ struct NonFinite {
   std::string tensor;  ///< "trf_blocks.1.norm2.scale", or the operation it belongs to: "layer_norm"
   std::string what;    ///< "a parameter", "a gradient", "output", "gradient of the output"
   std::string
-      module;  ///< path of the module that was running, or that has the parameter; empty outside of modules
+      module;   ///< path of the module that was running, or that has the parameter; empty outside of modules
   Shape shape;  ///< of the tensor
   std::int64_t count = 0;  ///< how many of its numbers are not finite; 0: nothing was found
   std::int64_t of = 0;     ///< how many it has
