@@ -58,6 +58,12 @@ TEST_CASE("check: the toy's every tensor, as a table and as JSON") {
   CHECK(table.status == 0);
   CHECK(table.out.find("\ntrf_blocks.0.norm1.scale          [32] ") != std::string::npos);
   CHECK(table.out.find("72 elements of 18 tensors: all right, worst error ") != std::string::npos);
+  const json layer =
+      handgrad_in(folder.path(), "check " + config_path("toy.json") + " --layer layer_norm --json").json();
+  CHECK(layer["tensors"][0]["shape"] == json{2, 3, 32});  // the config's width
+  CHECK(handgrad_in(folder.path(),
+                    "check " + config_path("toy.json") + " --set model.norm.eps=-1 --layer layer_norm")
+            .status == 2);
   const Outcome strict = handgrad_in(
       folder.path(), "check " + config_path("toy.json") + " --elements 4 --tolerance 1e-30 --json");
   CHECK(strict.status == 1);

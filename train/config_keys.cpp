@@ -8,6 +8,7 @@
 
 #include "handgrad/nn/field_values.h"
 #include "handgrad/train/run.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train {
 namespace {
@@ -69,12 +70,7 @@ std::string dotted(const std::string& pointer) {
 std::string last_name(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 
 std::string value_text(const nn::Key& key) {
-  if (!key.choices.empty()) {
-    std::string text;
-    for (std::size_t i = 0; i < key.choices.size(); ++i)
-      text += (i == 0 ? "" : i + 1 == key.choices.size() ? " or " : ", ") + key.choices[i];
-    return text;
-  }
+  if (!key.choices.empty()) return listed(key.choices, "or");
   std::string text = nn::name_of(key.type);
   if (key.size) text = fmt::format("a list of {} numbers", *key.size);
   if (!key.range.empty()) text += (key.size ? ", each " : ", ") + key.range;

@@ -51,6 +51,15 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
   return result;
 }
 
+std::string listed(const std::vector<std::string>& words, const char* last) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? std::string(" ") + last + " " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
 std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands) {
   std::size_t width = 0;
   for (const auto& [command, why] : commands) width = std::max(width, command.size());

@@ -23,6 +23,9 @@ std::string duration_text(double seconds);
 /// blanks. The first is taken to begin at column `indent`.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns);
 
+/// "a, b or c", with "or" or another word before the last.
+std::string listed(const std::vector<std::string>& words, const char* last);
+
 /// Closes a command: at most two lines, each a command that can be typed as it stands, and what it shows.
 std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands);
 

@@ -42,19 +42,24 @@ Json to_json(const GradCheckReport& report, double tolerance) {
   return {{"ok", report.ok}, {"error", report.error}, {"tolerance", tolerance}, {"tensors", tensors}};
 }
 
+/// The layer as the model would have it: its width, and its keys where the model names that layer.
+GradCheckReport layer_report(const Request& request, const Json& model) {
+  Json keys = Json::object();
+  for (const char* place : {"norm", "ff"})
+    if (model.contains(place) && model[place].value("type", "") == request.layer) keys = model[place];
+  keys.erase("type");
+  return check_layer(request.layer, nn::Fields(keys), model.value("emb_dim", request.width), request.options);
+}
+
 GradCheckReport report_for(const Request& request) {
   if (request.layer.empty() && request.config.config.empty())
     throw ValueError("check", "needs a config, or --layer and a layer's type", {},
                      program_name() + " check configs/toy.json");
-  if (!request.layer.empty() && !request.config.config.empty())
-    throw ValueError("check", "takes a config or --layer, not both");
-  if (!request.layer.empty()) {
-    const Json keys = Json::object();
-    return check_layer(request.layer, nn::Fields(keys), request.width, request.options);
-  }
+  if (request.config.config.empty()) return layer_report(request, Json::object());
   std::vector<std::string> sets = request.config.all_sets();
   sets.push_back("train.dtype=float64");
   const Run run(ConfigDocument::load(request.config.config, sets));
+  if (!request.layer.empty()) return layer_report(request, run.effective()["model"]);
   if (!request.weights.empty()) load_weights(request.weights, run.model());
   return check_model(run, request.options, !request.weights.empty());
 }
@@ -93,7 +98,7 @@ void add_check(CLI::App& app, Chosen& chosen) {
   verb->add_option("--layer", request->layer,
                    "only this layer, by the type a config names it with: layer_norm")
       ->option_text("TYPE");
-  verb->add_option("--width", request->width, "the layer's width (default 8)")
+  verb->add_option("--width", request->width, "the layer's width where no config says it (default 8)")
       ->option_text("N")
       ->check(at_least(1));
   verb->add_option("--weights", request->weights,

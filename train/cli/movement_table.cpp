@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "handgrad/train/inspect.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
@@ -26,14 +27,6 @@ std::size_t module_width(const std::string& owner) {
 std::string index_and_value(const Moving& m, const Statistics& s) {
   return fmt::format("{:>5} {:>6.3f}", fmt::format("[{}]", s.farthest),
                      m.parameter->array().value(static_cast<std::int64_t>(s.farthest)));
-}
-
-/// "scale and shift"
-std::string joined_kinds(const Movement& movement) {
-  std::string text;
-  for (const std::string& kind : movement.kinds())
-    text += (text.empty() ? "" : &kind == &movement.kinds().back() ? " and " : ", ") + kind;
-  return text;
 }
 
 }  // namespace
@@ -93,7 +86,7 @@ std::string row_text(const Movement& movement, Layout layout, std::int64_t step,
 std::string final_table(const Movement& movement, std::int64_t step, Layout layout) {
   if (movement.empty()) return "";
   const std::string starts = movement.starts();
-  std::string text = fmt::format("{} after {} steps{}\n\n", joined_kinds(movement), step,
+  std::string text = fmt::format("{} after {} steps{}\n\n", listed(movement.kinds(), "and"), step,
                                  starts.empty()             ? ""
                                  : layout == Layout::narrow ? "\n(they began as " + starts + ")"
                                                             : " (they began as " + starts + ")");

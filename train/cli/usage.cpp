@@ -7,16 +7,10 @@
 #include "handgrad/nn/near_match.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
-
-std::string listed(const std::vector<std::string>& choices) {
-  std::string text;
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i];
-  return text;
-}
 
 std::vector<std::string> verbs_of(const CLI::App& command) {
   std::vector<std::string> names;
@@ -50,7 +44,7 @@ std::string missing(const CLI::App& command) {
     const std::string name = option->get_positional() ? "" : "--" + option->get_lnames().front() + " ";
     return fmt::format("needs {}{}, {}", name, option->get_option_text(), option->get_description());
   }
-  return fmt::format("needs {}", listed(verbs_of(command)));
+  return fmt::format("needs {}", listed(verbs_of(command), "or"));
 }
 
 /// "--threads: must be at least 1, got 0" and the like, from CLI11 or from the checks below.
@@ -94,7 +88,7 @@ CLI::Validator one_of(std::vector<std::string> choices) {
   return CLI::Validator(
       [choices = std::move(choices)](std::string& text) {
         if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
-        return fmt::format("must be {}, got {}", listed(choices), text);
+        return fmt::format("must be {}, got {}", listed(choices, "or"), text);
       },
       "");
 }
