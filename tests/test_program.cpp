@@ -297,7 +297,9 @@ TEST_CASE("a folder that holds a run is not overwritten unasked") {
         "train: 'run' already holds a run\n"
         "  try: --overwrite, or another folder: --out runs/NAME, or go on with it: --resume run\n");
   CHECK(read_file(folder.path() / "run" / "metrics.jsonl") == before);
+  std::ofstream(folder.path() / "run" / "meta.json.unfinished") << "{";  // as a kill leaves it
   CHECK(handgrad_in(folder.path(), train + " --overwrite").status == 0);
+  CHECK(!std::filesystem::exists(folder.path() / "run" / "meta.json.unfinished"));
 }
 
 TEST_CASE("what is recorded unasked: everything that the norms learn, whatever it is called") {

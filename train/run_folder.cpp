@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
+constexpr const char* kUnfinished = ".unfinished";
 constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "timing.jsonl",
                               kRecordingFile, "log.txt",   "checkpoints",   "report.html"};
 
@@ -38,7 +39,7 @@ constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "tim
 
 /// Written beside and renamed: the file is the old one or the new one, never a part.
 void write_file(const fs::path& path, const std::string& text) {
-  const fs::path beside = path.string() + ".unfinished";
+  const fs::path beside = path.string() + kUnfinished;
   nn::DurableFile file(beside);
   file.write(text);
   file.finish();
@@ -47,8 +48,11 @@ void write_file(const fs::path& path, const std::string& text) {
   if (error) cannot_write(path, error.message());
 }
 
+/// A file of a run, or what a kill left of writing one.
 bool is_ours(const fs::path& entry) {
-  return std::find(kOurs.begin(), kOurs.end(), entry.filename().string()) != kOurs.end();
+  std::string name = entry.filename().string();
+  if (name.ends_with(kUnfinished)) name.resize(name.size() - std::strlen(kUnfinished));
+  return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
 /// Cuts `path` after its first `lines` lines, or after the last complete one.
@@ -93,6 +97,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
                             shell_word(path.string())));
   for (const char* name : kOurs) {
     fs::remove_all(path / name, error);
+    if (!error) fs::remove(path / (std::string(name) + kUnfinished), error);
     if (error) cannot_write(path / name, error.message());
   }
   fs::create_directories(path, error);

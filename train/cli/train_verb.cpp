@@ -62,7 +62,6 @@ std::shared_ptr<spdlog::logger> open_log(const RunFolder& folder, const std::str
   terminal->set_pattern("%l: %v");
   terminal->set_level(spdlog::level::from_str(level));
   auto log = std::make_shared<spdlog::logger>("run", spdlog::sinks_init_list{file, terminal});
-  log->set_level(spdlog::level::debug);
   log->flush_on(spdlog::level::info);
   return log;
 }
@@ -252,11 +251,10 @@ void add_train(CLI::App& app, Chosen& chosen) {
       "--find-nan", [options] { options->config.sets.push_back("train.find_nan=true"); },
       "look at every operation of every step: names the first that gives NaN or infinity");
   verb->add_flag("--quiet", options->quiet, "no progress and no tables");
-  verb->add_option(
-          "--log-level", options->log_level,
-          "what is logged to stderr: debug, info, warn (default) or error; log.txt has it from info on")
+  verb->add_option("--log-level", options->log_level,
+                   "what is logged to stderr: info, warn (default) or error; log.txt has it from info on")
       ->option_text("LEVEL")
-      ->check(one_of({"debug", "info", "warn", "error"}));
+      ->check(one_of({"info", "warn", "error"}));
   verb->footer(
       "examples  train configs/toy.json --pace 20\n"
       "          train configs/toy.json --set train.steps=500 --set optimizer.lr=3e-3 --out runs/long\n"
