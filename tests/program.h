@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "paths.h"
+
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -7,6 +7,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/safetensors.h"
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/train/config_keys.h"
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 

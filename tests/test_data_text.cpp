@@ -17,6 +17,7 @@
 #include "handgrad/data/text.h"
 #include "handgrad/data/text_file.h"
 #include "handgrad/data/utf8.h"
+#include "paths.h"
 #include "temporary_folder.h"
 
 using namespace handgrad::data;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "handgrad/core/kernels/table.h"
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 

@@ -15,6 +15,7 @@
 #include "handgrad/train/sgd.h"
 #include "handgrad/train/trace.h"
 #include "handgrad/train/trainer.h"
+#include "paths.h"
 
 using namespace handgrad;
 

@@ -12,6 +12,7 @@
 
 #include "handgrad/core/ops.h"
 #include "handgrad/nn/safetensors.h"
+#include "paths.h"
 
 using namespace handgrad;
 using nlohmann::json;

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 

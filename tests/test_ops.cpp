@@ -10,6 +10,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/core/gradcheck.h"
 #include "op_table.h"
+#include "paths.h"
 
 using namespace handgrad;
 using op_table::Row;

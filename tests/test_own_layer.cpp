@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "paths.h"
+
 namespace {
 
 std::string text_of(const std::string& file) {
