@@ -11,6 +11,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/nn/dropout.h"
 #include "handgrad/nn/embedding.h"
+#include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/linear.h"
 #include "handgrad/nn/module.h"
 #include "handgrad/nn/pattern.h"
@@ -220,6 +221,19 @@ TEST_CASE("module: the summary table") {
         "body.0.bias              [2]      2  no      linear\n"
         "body.2.gain              [2]      2  no      my_norm\n"
         "5 parameters                     16  of them 6 without decay\n");
+}
+
+TEST_CASE("module: blocks that are alike share a line of the summary table") {
+  nn::Sequential model;
+  for (int block = 0; block < 3; ++block) model.add<nn::LayerNorm>(2);
+  model.add<nn::LayerNorm>(3);
+  CHECK(nn::summary(model) ==
+        "parameter               shape  count  decay   in\n"
+        "*.scale               [2] x 3      6  no      layer_norm\n"
+        "*.shift               [2] x 3      6  no      layer_norm\n"
+        "3.scale                   [3]      3  no      layer_norm\n"
+        "3.shift                   [3]      3  no      layer_norm\n"
+        "8 parameters                      18  of them 18 without decay\n");
 }
 
 TEST_CASE("module: observers see every output with its place, inner ones first") {

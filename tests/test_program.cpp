@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "decimal_comma.h"
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -233,9 +234,10 @@ TEST_CASE("a dry run counts, measures and writes nothing, and GPT-2 small has it
 #else
   const std::string gpt2 = "train " + config_path("gpt2_124m.json") + " --dry-run --set train.accumulate=1";
   const Outcome untied = handgrad_in(folder.path(), gpt2);
-  CHECK_MESSAGE(untied.out.find("\n161 parameters                                   163,009,536  of them ") !=
-                    std::string::npos,
-                untied.out, untied.err);
+  CHECK_MESSAGE(
+      untied.out.find("\n161 parameters                                      163,009,536  of them ") !=
+          std::string::npos,
+      untied.out, untied.err);
   CHECK(untied.status == 0);
   const Outcome tied =
       handgrad_in(folder.path(), gpt2 + " --set model.tie_weights=true --set model.qkv_bias=true");
