@@ -85,7 +85,7 @@ void Node::release_saved() {
 
 const Node::Saved* Node::find_saved(std::string_view name) const {
   for (const Saved& saved : saved_arrays())
-    if (name == saved.name) return &saved;
+    if (name.data() == saved.name || name == saved.name) return &saved;  // most often it is the very literal
   return nullptr;
 }
 

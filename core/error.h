@@ -69,6 +69,11 @@ class ValueError : public Error {
  public:
   using Error::Error;
 };
+/// An array that does not fit into the memory that is left.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
 /// Misuse of the recorded graph: a second backward, a saved array that was changed, no gradient to be had.
 class GraphError : public Error {
  public:

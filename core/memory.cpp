@@ -1,5 +1,14 @@
 #include "handgrad/core/memory.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "handgrad/core/error.h"
+
 // Under AddressSanitizer blocks go straight to the system, so that a use after release is seen.
 #if defined(__SANITIZE_ADDRESS__)
 #define HANDGRAD_POOL_BYPASSED true
@@ -31,6 +40,16 @@ std::size_t class_bytes(int size_class) {
   return ((std::size_t{1} << top) + ((quarter + 1) << (top - 2))) * kAlignment;
 }
 
+constexpr std::size_t kLarge = std::size_t{64} << 20;  // smaller blocks are not worth a look at the system
+
+[[noreturn]] void refuse(std::size_t bytes) {
+  constexpr double kGiB = 1 << 30;
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB more are needed, %.2f GiB are free",
+                static_cast<double>(bytes) / kGiB, available_memory() / kGiB);
+  throw MemoryError("memory", text.data(), {}, "a smaller model, batch_size or context_length");
+}
+
 /// Its destructor runs when the thread ends.
 struct Closer {
   ~Closer() {
@@ -45,7 +64,9 @@ void* internal::pool_refill(int size_class) {
   static thread_local Closer closer;
   (void)closer;
   const std::size_t bytes = class_bytes(size_class);
-  void* block = ::operator new (bytes, std::align_val_t{kAlignment});
+  if (bytes >= kLarge && static_cast<double>(bytes) > available_memory()) refuse(bytes);
+  void* block = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+  if (block == nullptr) refuse(bytes);
   ++pool.stats.system_allocations;
   pool.stats.bytes_from_system += bytes;
   return block;
@@ -54,6 +75,27 @@ void* internal::pool_refill(int size_class) {
 void internal::pool_return(void* block, int size_class) noexcept {
   pool.stats.bytes_from_system -= class_bytes(size_class);
   ::operator delete (block, std::align_val_t{kAlignment});
+}
+
+double available_memory() {
+  double available = std::numeric_limits<double>::infinity();
+  std::ifstream system("/proc/meminfo");
+  std::string word;
+  while (system >> word)
+    if (word == "MemAvailable:") {
+      double kib = 0;
+      if (system >> kib) available = kib * 1024;
+      break;
+    }
+  double limit = 0, used = 0, files = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit &&
+      std::ifstream("/sys/fs/cgroup/memory.current") >> used) {
+    std::ifstream parts("/sys/fs/cgroup/memory.stat");
+    while (parts >> word)
+      if (word == "file" && parts >> files) break;  // what is read from disk gives way
+    available = std::min(available, limit - used + files);
+  }
+  return available;
 }
 
 PoolStats pool_stats() { return pool.stats; }

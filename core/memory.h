@@ -49,7 +49,8 @@ void pool_return(void* block, int size_class) noexcept;
 
 }  // namespace internal
 
-/// At least `bytes` bytes, aligned to 64, from the calling thread's cache of returned blocks.
+/// At least `bytes` bytes, aligned to 64, from the calling thread's cache of returned blocks. MemoryError when there is
+/// not as much.
 inline void* pool_allocate(std::size_t bytes) {
   const int size_class = internal::pool_class(bytes);
   internal::FreeBlock*& head = internal::pool.waiting[size_class];
@@ -71,6 +72,11 @@ inline void pool_release(void* block, std::size_t bytes) noexcept {
 
 /// Returns the calling thread's waiting blocks to the system.
 void pool_trim();
+
+/// Bytes that this process may still take: the system's, or those of the control group it runs in. Linux only; elsewhere
+/// there is no limit to be known, and it is infinite. Large blocks are asked for only if they fit: a system that gives
+/// more than it has would end the process in the middle of a step.
+double available_memory();
 
 /// Work space for the length of a block: pooled, aligned to 64, not initialised.
 class Scratch {

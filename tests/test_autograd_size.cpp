@@ -39,6 +39,12 @@ bool pool_is_bypassed() {
 
 }  // namespace
 
+TEST_CASE("memory: an array that does not fit is refused before the system is asked for it") {
+  CHECK(available_memory() > 0);
+  CHECK_THROWS_WITH_AS(Array(Shape{std::int64_t{1} << 40}, DType::float32),
+                       doctest::Contains(" GiB more are needed, "), MemoryError);
+}
+
 TEST_CASE("autograd: a chain of a million operations is built, differentiated and dropped (H18)") {
   double gradient = 0, value = 0;
   on_small_stack([&] {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <limits>
 #include <vector>
 
 #include "handgrad/core/dtype.h"
@@ -21,25 +19,6 @@ namespace {
 
 constexpr int kTimedSteps = 3;
 constexpr double kEnoughSeconds = 3;  // one step of this length says as much as three
-
-/// Bytes that this process may still take: the system's, or those of the control group it runs in. Linux only; elsewhere
-/// there is no limit to be known.
-double available_bytes() {
-  double available = std::numeric_limits<double>::infinity();
-  std::ifstream system("/proc/meminfo");
-  std::string word;
-  while (system >> word)
-    if (word == "MemAvailable:") {
-      double kib = 0;
-      if (system >> kib) available = kib * 1024;
-      break;
-    }
-  double limit = 0, used = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit &&
-      std::ifstream("/sys/fs/cgroup/memory.current") >> used)
-    available = std::min(available, limit - used);
-  return available;
-}
 
 double bytes_of(const Run& run, bool trainable_only) {
   double bytes = 0;
@@ -88,7 +67,7 @@ void dry_run(const Run& run, const std::string& title) {
   std::fflush(stdout);
 
   // Two moments and the activations come on top of what is allocated so far: four times the weights is a low guess.
-  const double wanted = gradients + 2 * weights, available = available_bytes();
+  const double wanted = gradients + 2 * weights, available = available_memory();
   if (wanted > available) {
     fmt::print("          {} more are needed at least, {} are free: no step was tried\n", bytes_text(wanted),
                bytes_text(available));
