@@ -8,6 +8,7 @@
 
 #include "handgrad/train/inspect.h"
 #include "handgrad/train/session.h"
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace {
@@ -71,6 +72,22 @@ TEST_CASE("recording: with gaps between the records, the update is that of the r
       REQUIRE(a.update.size() == b.update.size());
       for (std::size_t k = 0; k < a.update.size(); ++k) CHECK(static_cast<float>(a.update[k]) == b.update[k]);
     }
+  }
+}
+
+TEST_CASE("recording: the last step is there, also when it is no multiple") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "each", 1);
+  train_into(folder.path() / "fourth", 4);
+  const train::Recording each(folder.path() / "each" / train::kRecordingFile);
+  const train::Recording fourth(folder.path() / "fourth" / train::kRecordingFile);
+  CHECK(fourth.steps(0, 9) == std::vector<std::int64_t>{0, 4, 6});
+  CHECK(fourth.steps(1, 5) == std::vector<std::int64_t>{4});
+  CHECK(fourth.last_step() == 6);
+  CHECK_FALSE(fourth.has_step(5));
+  for (const std::int64_t step : {4, 6}) {
+    CHECK(fourth.read(0, step).value == each.read(0, step).value);
+    CHECK(fourth.read(0, step).gradient == each.read(0, step).gradient);
   }
 }
 

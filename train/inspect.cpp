@@ -69,7 +69,7 @@ std::int64_t parse_step(const std::string& title, std::string_view text, std::st
 
 std::string how_far(const Selection& s) {
   const std::int64_t last = s.recording.last_step();
-  return s.planned_steps > last ? fmt::format("this run stands at step {} of {}", last, s.planned_steps)
+  return s.planned_steps > last ? fmt::format("step {} of {} is the last one recorded", last, s.planned_steps)
                                 : fmt::format("this run has {} steps", last);
 }
 

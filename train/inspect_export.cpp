@@ -52,8 +52,7 @@ void put_list(Text& text, const char* key, const std::vector<double>& values, DT
 
 template <class Visit>
 void for_each_record(const Selection& s, const Visit& visit) {
-  const std::int64_t every = s.recording.every();
-  for (std::int64_t step = (s.first + every - 1) / every * every; step <= s.last; step += every)
+  for (const std::int64_t step : s.recording.steps(s.first, s.last))
     for (const std::size_t i : s.parameters) visit(i, s.recording.read(i, step));
 }
 

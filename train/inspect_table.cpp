@@ -49,7 +49,7 @@ struct Way {
 
 Way way_of(const Selection& s, std::size_t parameter, bool by_element) {
   Way way;
-  for (std::int64_t step = 0; step <= s.last; step += s.recording.every()) {
+  for (const std::int64_t step : s.recording.steps(0, s.last)) {
     RecordedStep record = s.recording.read(parameter, step);
     if (step == 0) {
       way.start = record.value;
@@ -104,8 +104,7 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
     out << fmt::format(" {:>9}", "mean");
     if (wide) out << fmt::format(" {:>9}", "std");
     out << fmt::format(" {:>9} {:>9}   farthest\n", "min", "max");
-    const std::int64_t every = s.recording.every();
-    for (std::int64_t step = (s.first + every - 1) / every * every; step <= s.last; step += every) {
+    for (const std::int64_t step : s.recording.steps(s.first, s.last)) {
       const RecordedStep record = s.recording.read(parameter, step);
       const Statistics t = statistics(record.value, start);
       out << fmt::format("  {:>5}", step);
@@ -155,7 +154,8 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
     }
   }
   out << next_lines({{fmt::format("{} inspect {} {}", program_name(), shell_word(s.title), largest_name),
-                      "its features, and why they moved"}});
+                      "its features, and why they moved"}},
+                    options.columns);
 }
 
 // ---- A whole run, one parameter
@@ -209,7 +209,8 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
       {{fmt::format("{} inspect {} {} --step 1:5", program_name(), shell_word(s.title), p.name),
         "its first steps, in numbers"},
        {fmt::format("{} inspect {} {} --format csv", program_name(), shell_word(s.title), p.name),
-        "every number"}});
+        "every number"}},
+      options.columns);
 }
 
 }  // namespace

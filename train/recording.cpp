@@ -54,8 +54,8 @@ void put_update(std::vector<char>& buffer, const Array& before, const Array& aft
 // ---- Recorder
 
 Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
-                   std::int64_t every)
-    : path_(std::move(path)), every_(every), flushed_(std::chrono::steady_clock::now()) {
+                   std::int64_t every, std::int64_t last)
+    : path_(std::move(path)), every_(every), last_(last), flushed_(std::chrono::steady_clock::now()) {
   std::size_t record = 16;
   Json listed = Json::array();
   for (const nn::NamedParameter& parameter : trainer.parameters()) {
@@ -112,7 +112,7 @@ void Recorder::continue_at(std::int64_t step) {
     if (!same)
       fail(path_, "holds other parameters, or steps, than this run records; write to another folder");
   }
-  const std::int64_t keep = std::min(have, step / every_ + 1);
+  const std::int64_t keep = std::min(have, step / every_ + 1);  // without the last step's, if it is between
   std::filesystem::resize_file(path_, static_cast<std::uintmax_t>(start + keep * record_bytes));
   file_.open(path_, std::ios::out | std::ios::in | std::ios::binary | std::ios::ate);
   if (!file_) fail(path_, std::string("cannot be written: ") + std::strerror(errno));
@@ -172,6 +172,20 @@ Recording::Recording(const std::filesystem::path& path) : path_(path) {
     record_bytes_ += parameter_bytes(parameter.shape, dtype_, every_);
   }
   record_count_ = (size - first_record_) / record_bytes_;
+  if (record_count_ == 0) return;
+  file_.seekg(first_record_ + (record_count_ - 1) * record_bytes_);
+  file_.read(reinterpret_cast<char*>(&last_step_), sizeof last_step_);
+  if (last_step_ <= (record_count_ - 2) * every_ || last_step_ > (record_count_ - 1) * every_)
+    fail(path_, "is damaged: its steps do not rise");
+}
+
+std::vector<std::int64_t> Recording::steps(std::int64_t first, std::int64_t last) const {
+  std::vector<std::int64_t> all;
+  last = std::min(last, last_step_);
+  for (std::int64_t step = (first + every_ - 1) / every_ * every_; step <= last; step += every_)
+    all.push_back(step);
+  if (last == last_step_ && last_step_ >= first && last_step_ % every_ != 0) all.push_back(last_step_);
+  return all;
 }
 
 void Recording::read_header() {
@@ -202,7 +216,7 @@ void Recording::read_header() {
 
 RecordedStep Recording::read(std::size_t i, std::int64_t step) const {
   if (!has_step(step)) fail(path_, "step " + std::to_string(step) + " is not recorded");
-  const std::int64_t record = step / every_;
+  const std::int64_t record = (step + every_ - 1) / every_;
   RecordedStep result;
   result.step = step;
   file_.clear();

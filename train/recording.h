@@ -18,7 +18,7 @@ namespace handgrad::train {
 /// The file in a run folder.
 inline constexpr const char* kRecordingFile = "inspect.bin";
 
-/// Appends a record after step 0 (the state before training) and after every `every` steps.
+/// Appends a record after step 0 (the state before training), after every `every` steps, and after the last one.
 ///
 /// The file: 8 bytes "hgrecord", the length of a JSON header (uint64), the header ({"version", "dtype",
 /// "every", "parameters": [{"name", "shape"}]}), then records of one size: step (int64), learning rate
@@ -27,11 +27,11 @@ inline constexpr const char* kRecordingFile = "inspect.bin";
 /// two records. All little-endian.
 class Recorder final : public TrainerObserver {
  public:
-  /// `names`: the parameters to record, of the trainer's. Creates `path` when the trainer begins at step 0;
+  /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path` when the trainer begins at step 0;
   /// else continues it: records of later steps are cut off, they will be made again. Error when it cannot be
   /// written.
   Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
-           std::int64_t every);
+           std::int64_t every, std::int64_t last);
   ~Recorder() override;
 
   void before_update(const Trainer& trainer, const StepReport& report) override;
@@ -44,11 +44,11 @@ class Recorder final : public TrainerObserver {
   void create();
   void continue_at(std::int64_t step);
   void append(std::int64_t step, double lr);
-  bool due(std::int64_t step) const { return step % every_ == 0; }
+  bool due(std::int64_t step) const { return step % every_ == 0 || step == last_; }
 
   std::filesystem::path path_;
   Parameters parameters_;
-  std::int64_t every_;
+  std::int64_t every_, last_;
   DType dtype_ = DType::float32;
   std::string header_;
   std::fstream file_;
@@ -84,12 +84,13 @@ class Recording {
   DType dtype() const { return dtype_; }         ///< of values and gradients in the file
   std::int64_t every() const { return every_; }  ///< steps from one record to the next
 
-  /// Steps that are there, rising: 0, every, 2 every, ...
-  std::int64_t step_count() const { return record_count_; }
-  std::int64_t last_step() const { return (record_count_ - 1) * every_; }  ///< of the last complete record
+  std::int64_t step_count() const { return record_count_; }  ///< how many steps are there
+  std::int64_t last_step() const { return last_step_; }      ///< of the last complete record; -1 without one
+  /// The steps that are there from `first` to `last`, both included, rising: 0, every, 2 every, ..., and the last one.
+  std::vector<std::int64_t> steps(std::int64_t first, std::int64_t last) const;
   /// Whether there is a complete record of it.
   bool has_step(std::int64_t step) const {
-    return step >= 0 && step % every_ == 0 && step / every_ < record_count_;
+    return step >= 0 && step <= last_step_ && (step % every_ == 0 || step == last_step_);
   }
 
   /// Parameter number `i` after `step`, which must be there.
@@ -102,7 +103,7 @@ class Recording {
   std::filesystem::path path_;
   mutable std::ifstream file_;
   DType dtype_ = DType::float32;
-  std::int64_t every_ = 1, record_count_ = 0;
+  std::int64_t every_ = 1, record_count_ = 0, last_step_ = -1;
   std::int64_t first_record_ = 0, record_bytes_ = 0;  // place and size in the file
   std::vector<RecordedParameter> parameters_;
   std::vector<std::int64_t> offsets_;  // of each parameter within a record
