@@ -109,8 +109,9 @@ std::optional<Broken> convert_whole(const json& value, std::int64_t& out) {
     return std::nullopt;
   }
   const double number = value.is_number_float() ? value.get<double>() : std::nan("");
-  if (!(std::abs(number) <= kExact) || number != std::floor(number))
-    return wrong_type(Key::Type::integer, value);
+  if (!(number == std::floor(number))) return wrong_type(Key::Type::integer, value);
+  if (!(std::abs(number) <= kExact))
+    return Broken{"must be an integer, above 2^53 with all its digits, got " + shown(value)};
   out = static_cast<std::int64_t>(number);
   return std::nullopt;
 }

@@ -30,9 +30,16 @@ struct Fields::Document {
       pointer.resize(pointer.rfind('/'));
     }
   }
+  /// Where a key came from that nobody knows: perhaps an override of something below it brought it in.
+  const std::string& origin_of_unknown(const std::string& pointer) const {
+    const auto below = source.overrides.lower_bound(pointer + "/");
+    return below != source.overrides.end() && below->first.starts_with(pointer + "/") ? below->second
+                                                                                      : origin(pointer);
+  }
   [[noreturn]] void refuse(const std::string& pointer, std::string rule) const {
     throw ConfigError(origin(pointer), pointer, std::move(rule));
   }
+  bool is_section(const std::string& key) const;
   void finish(const json& object, const std::string& pointer) const;
   std::string left_from_other_type(const std::string& pointer, const std::string& place) const;
 };
@@ -99,13 +106,24 @@ std::string Fields::Document::left_from_other_type(const std::string& pointer,
       root[json::json_pointer(pointer + "/type")].dump());
 }
 
+/// Whether a config has an object of this name at its top.
+bool Fields::Document::is_section(const std::string& key) const {
+  return std::any_of(keys.begin(), keys.end(), [&](const Key& known_key) {
+    return known_key.type == Key::Type::object && known_key.pointer == "/" + pointer_token(key);
+  });
+}
+
 void Fields::Document::finish(const json& object, const std::string& pointer) const {
   const auto read = known.find(pointer);
   const std::vector<std::string> keys_read = read == known.end() ? std::vector<std::string>() : read->second;
   for (const auto& [key, value] : object.items()) {
     const std::string place = pointer + "/" + pointer_token(key);
     if (std::find(keys_read.begin(), keys_read.end(), key) == keys_read.end())
-      refuse(place, "unknown key" + did_you_mean(key, keys_read) + left_from_other_type(pointer, place));
+      throw ConfigError(
+          origin_of_unknown(place), place,
+          "unknown key" + (pointer.empty() || !is_section(key)
+                               ? did_you_mean(key, keys_read) + left_from_other_type(pointer, place)
+                               : fmt::format("; /{} stands for itself, beside {}", key, pointer)));
     if (value.is_object()) finish(value, place);
   }
 }

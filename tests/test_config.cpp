@@ -7,6 +7,7 @@
 
 #include "handgrad/nn/config_error.h"
 #include "handgrad/train/run.h"
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace {
@@ -77,6 +78,17 @@ TEST_CASE("config: what does not fit is named by file, place and rule") {
   config.root["train"]["epochs"] = 1;
   CHECK(config.message() == config.file() + ": /train/epochs: stands in place of steps; give one of them");
   CHECK(config.message({"steps"}) == "--set steps: must be KEY=VALUE, such as train.steps=500");
+}
+
+TEST_CASE("config: epochs on the command line stand in place of the file's steps, and the other way round") {
+  Config config;
+  const train::Run epochs(config.load({"train.epochs=2"}));
+  CHECK(epochs.effective()["train"]["epochs"] == 2);
+  CHECK_FALSE(epochs.effective()["train"].contains("steps"));
+  config.root["train"] = {{"epochs", 2}, {"batch_size", 2}};
+  CHECK(train::Run(config.load({"train.steps=3"})).steps() == 3);
+  CHECK(config.message({"train.steps=3", "train.epochs=2"}).find("stands in place of steps") !=
+        std::string::npos);
 }
 
 TEST_CASE("config: a mistake in the last section costs no model") {

@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Of these only one can be given: the one on the command line, else that of the file.
+constexpr std::pair<const char*, const char*> kInPlaceOf[] = {{"/train/epochs", "/train/steps"},
+                                                              {"/train/steps", "/train/epochs"}};
+
 constexpr std::int64_t kMostRows = std::int64_t{1} << 20;  // of a batch, and batches of a step
 
 /// A value on the command line: JSON where it is JSON, else a text, so that paths and names need no quotes.
@@ -27,6 +31,12 @@ void make_paths_absolute(Json& value, bool is_path) {
     value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
   if (!value.is_object()) return;
   for (auto& [key, inner] : value.items()) make_paths_absolute(inner, key == "path");
+}
+
+Json without(Json root, const char* pointer) {
+  const Json::json_pointer place(pointer);
+  if (root.contains(place)) root[place.parent_pointer()].erase(place.back());
+  return root;
 }
 
 void apply(Json& root, const std::string& set, nn::Source& source) {
@@ -48,6 +58,8 @@ void apply(Json& root, const std::string& set, nn::Source& source) {
     begin = end + 1;
   }
   *at = std::move(value);
+  for (const auto& [given, other] : kInPlaceOf)
+    if (pointer == given && source.overrides.count(other) == 0) root = without(std::move(root), other);
   source.overrides[pointer] = origin;
 }
 
@@ -68,8 +80,9 @@ ConfigDocument ConfigDocument::load(const std::filesystem::path& file, const std
   return {std::move(root), std::move(source), file.parent_path()};
 }
 
-ConfigDocument ConfigDocument::from_json(const Json& root, const std::filesystem::path& folder) {
-  return {root, nn::Source{(folder / "config.json").string(), {}}, folder};
+ConfigDocument ConfigDocument::from_json(const Json& root, const std::filesystem::path& folder,
+                                         const char* file) {
+  return {root, nn::Source{(folder / file).string(), {}}, folder};
 }
 
 nn::Fields ConfigDocument::fields(nn::Purpose purpose) const { return nn::Fields(*root_, source_, purpose); }

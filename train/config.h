@@ -20,8 +20,9 @@ class ConfigDocument {
   /// Reads a file and applies `sets`, each "train.steps=500". A value is JSON, or else a text. ConfigError for a file that
   /// is not JSON and a set that is not KEY=VALUE; Error for one that cannot be read.
   static ConfigDocument load(const std::filesystem::path& file, const std::vector<std::string>& sets = {});
-  /// The config that a run folder holds, with its paths as they were.
-  static ConfigDocument from_json(const nlohmann::ordered_json& root, const std::filesystem::path& folder);
+  /// The config that a file in a run folder holds, with its paths as they were.
+  static ConfigDocument from_json(const nlohmann::ordered_json& root, const std::filesystem::path& folder,
+                                  const char* file = "config.json");
 
   ConfigDocument(const ConfigDocument&) = default;  ///< copies share the text
   ~ConfigDocument();
