@@ -49,6 +49,23 @@ std::string without_id(std::string_view what) {
   return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
 }
 
+// Advice where a file is missing: those of the same kind that stand where it was looked for.
+std::string others_beside(const std::filesystem::path& missing) {
+  const std::filesystem::path folder = missing.has_parent_path() ? missing.parent_path() : ".";
+  std::error_code none;
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().extension() == missing.extension()) names.insert(entry.path().filename().string());
+  if (none) return fmt::format("a path from where you are; there is no folder {}", quoted(folder));
+  if (names.empty()) return "";
+  constexpr std::size_t kMost = 4;
+  const std::size_t shown = std::min(names.size(), kMost);
+  std::string text =
+      fmt::format("one that is there: {}", fmt::join(names.begin(), std::next(names.begin(), shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
 }  // namespace
 
 std::string quoted(const std::filesystem::path& path) { return '"' + path.string() + '"'; }
@@ -57,7 +74,9 @@ TextFile read_text_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw Error(quoted(path), "need a file, got a folder");
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw Error(quoted(path), "cannot be opened: " + reason(errno));
+  if (!file)
+    throw Error(quoted(path), "cannot be opened: " + reason(errno), {},
+                errno == ENOENT ? others_beside(path) : "");
 
   TextFile result;
   std::vector<char> block(1 << 16);

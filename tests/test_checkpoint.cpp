@@ -65,7 +65,8 @@ TEST_CASE("checkpoint: H85 ten steps are five, a checkpoint and five more, to th
   Training first(with_dropout());
   first.trainer.run(5);
   first.trainer.keep_best(1.25);
-  const fs::path path = save_checkpoint(folder.path(), first.trainer, {{"train", {{"steps", 10}}}});
+  const nlohmann::ordered_json config = {{"train", {{"steps", 10}}}};
+  const fs::path path = save_checkpoint(folder.path(), first.trainer, {.config = &config});
   CHECK(path == folder.path() / "step-000005");
 
   Training second(with_dropout());

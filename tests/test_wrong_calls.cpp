@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -22,8 +23,12 @@ const std::vector<WrongCall>& wrong_calls() {
        "--set train.batch_sise=8: /train/batch_sise: unknown key; did you mean \"batch_size\"? (known: accumulate, allow_unused, batch_size, checkpoint_every, dtype, epochs, eval_batches, eval_every, find_nan, freeze, grad_clip, steps, stop_after)\n"},
       {"train TOY --set model.norm.epss=1", 2,
        "--set model.norm.epss=1: /model/norm/epss: unknown key; did you mean \"eps\"? (known: composed, eps, type)\n"},
+      {"train TOY --set train.optimizer.lr=1", 2,
+       "--set train.optimizer.lr=1: /train/optimizer: unknown key; /optimizer stands for itself, beside /train\n"},
+      {"train TOY --set train.steps=1e18", 2,
+       "--set train.steps=1e18: /train/steps: must be an integer, above 2^53 with all its digits, got 1e+18\n"},
       {"train TOY --set modle.n_heads=2", 2,
-       "SOURCE/configs/toy.json: /modle: unknown key; did you mean \"model\"? (known: $schema, data, inspect, model, optimizer, schedule, seed, train)\n"},
+       "--set modle.n_heads=2: /modle: unknown key; did you mean \"model\"? (known: $schema, data, inspect, model, optimizer, schedule, seed, train)\n"},
       {"train TOY --set model.n_heads=5", 2,
        "--set model.n_heads=5: /model/n_heads: must divide emb_dim = 32, got 5\n"},
       {"train TOY --set train.steps=ten", 2,
@@ -46,7 +51,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "--set optimizer.betas=[0.9, 1]: /optimizer/betas/1: must be at least 0 and less than 1, got 1\n"},
       {"train TOY --set 'optimizer={\"type\": \"sgd\", \"nesterov\": true}'", 2,
        "--set optimizer={\"type\": \"sgd\", \"nesterov\": true}: /optimizer/nesterov: needs momentum above 0 and dampening 0, got 0 and 0\n"},
-      {"train TOY --set train.epochs=2", 2,
+      {"train TOY --set train.epochs=2 --set train.steps=3", 2,
        "--set train.epochs=2: /train/epochs: stands in place of steps; give one of them\n"},
       {"train TOY --set schedule.min_lr=1", 2,
        "--set schedule.min_lr=1: /schedule/min_lr: must be at most lr = 0.01, got 1\n"},
@@ -69,11 +74,18 @@ const std::vector<WrongCall>& wrong_calls() {
       {"train empty.json", 2,
        "empty.json: line 1, column 1: unexpected end of input; expected '[', '{', or a literal\n"},
       {"train missing.json", 1,
-       "\"missing.json\": cannot be opened: No such file or directory\n"},
+       "\"missing.json\": cannot be opened: No such file or directory\n"
+       "  try: one that is there: batch.json, comma.json, empty.json, huge.json and 3 more\n"},
+      {"train nowhere/toy.json", 1,
+       "\"nowhere/toy.json\": cannot be opened: No such file or directory\n"
+       "  try: a path from where you are; there is no folder \"nowhere\"\n"},
       {"train folder", 1,
        "\"folder\": need a file, got a folder\n"},
       {"train TOY --set data.path=missing.txt", 1,
-       "\"FOLDER/missing.txt\": cannot be opened: No such file or directory\n"},
+       "\"FOLDER/missing.txt\": cannot be opened: No such file or directory\n"
+       "  try: one that is there: empty.txt, latin1.txt, short.txt\n"},
+      {"train TOY --set data.path=", 2,
+       "--set data.path=: /data/path: must name a text file\n"},
       {"train TOY --set data.path=folder", 1,
        "\"FOLDER/folder\": need a file, got a folder\n"},
       {"train TOY --set data.path=short.txt", 1,
@@ -100,6 +112,15 @@ const std::vector<WrongCall>& wrong_calls() {
        "  try: another folder: --out runs/NAME\n"},
       {"train TOY --out short.txt", 1,
        "train: --out 'short.txt' is a file; a run needs a folder\n"},
+      {"train TOY --out ''", 2,
+       "train: --out must not be empty\n"
+       "  try: handgrad train --help\n"},
+      {"train TOY --out a --out b", 2,
+       "train: --out can be given once, and came 2 times\n"
+       "  try: handgrad train --help\n"},
+      {"trace --compare x", 2,
+       "trace: --compare needs 2 values, got 1\n"
+       "  try: handgrad trace --help\n"},
       {"train TOY --pace fast", 2,
        "train: --pace must be steps per second or 'key', got 'fast'\n"
        "  try: --pace 20 or --pace key\n"},
@@ -121,7 +142,11 @@ const std::vector<WrongCall>& wrong_calls() {
       {"train TOY --weights junk.safetensors", 1,
        "\"junk.safetensors\": a safetensors file has at least 8 bytes, this one 5\n"},
       {"train TOY --weights missing.safetensors", 1,
-       "\"missing.safetensors\": cannot be opened: No such file or directory\n"},
+       "\"missing.safetensors\": does not exist\n"
+       "  try: a run's folder, a checkpoint's, or a safetensors file\n"},
+      {"train TOY --weights folder", 1,
+       "\"folder\": holds no run and no checkpoint\n"
+       "  try: the folder of a run, such as runs/toy\n"},
       {"train", 2,
        "train: needs a config\n"
        "  try: handgrad train configs/toy.json\n"},
@@ -164,14 +189,20 @@ const std::vector<WrongCall>& wrong_calls() {
        "  try: handgrad generate --help\n"},
       {"generate run --prompt ''", 2,
        "generate: --prompt must not be empty\n"
-       "  try: --prompt \"The \"\n"},
+       "  try: handgrad generate --help\n"},
+      {"generate run --prompt T --seed -1", 2,
+       "generate: --seed must be at least 0, got -1\n"
+       "  try: handgrad generate --help\n"},
+      {"generate run --prompt T --top-k 99999999999999999999", 2,
+       "generate: --top-k must be 0 to 1073741824, got 99999999999999999999\n"
+       "  try: handgrad generate --help\n"},
       {"generate run --prompt 'T\xe2\x82\xac'", 1,
        "char tokenizer: every character must be one of the 33 it knows, got \"\xe2\x82\xac\" (U+20AC) at character 1, byte offset 1\n"},
       {"generate run --prompt T --temperature -1", 2,
        "generate: --temperature must be at least 0, got -1\n"
        "  try: handgrad generate --help\n"},
       {"generate nowhere --prompt T", 1,
-       "generate: 'nowhere' holds no run: there is no config.json in it\n"
+       "\"nowhere\": does not exist\n"
        "  try: the folder of a run, such as runs/toy\n"},
       {"nonsense", 2,
        "handgrad: there is no \"nonsense\" (known: bench, check, config, generate, inspect, layers, trace, train)\n"

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "handgrad/data/error.h"
 #include "handgrad/data/text_file.h"
 #include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/safetensors.h"
@@ -54,25 +55,26 @@ void remove_unfinished(const fs::path& checkpoints) {
   }
 }
 
-Json state_of(const Trainer& trainer, const Json& config) {
+Json state_of(const Trainer& trainer, const CheckpointOrigin& origin) {
   const std::int64_t step = trainer.step_count();
   Json state;
   state["format_version"] = kFormatVersion;
   state["library_version"] = kVersion;
   state["step"] = step;
   state["random"] = {{"seed", trainer.options().seed}, {"step", step}};
-  state["data"] = {{"step", step}, {"micro_batch", 0}};
+  state["data"] = {{"step", step}, {"micro_batch", 0}, {"fingerprint", origin.data}};
   state["optimizer"] = trainer.optimizer().type();
   state["best_loss"] = trainer.best_loss() ? Json(*trainer.best_loss()) : Json(nullptr);
-  state["config"] = config;
+  state["tokenizer"] = origin.tokenizer == nullptr ? Json(nullptr) : Json(origin.tokenizer->to_json());
+  state["config"] = origin.config == nullptr ? Json(nullptr) : *origin.config;
   return state;
 }
 
-void write_files(const fs::path& folder, const Trainer& trainer, const Json& config) {
+void write_files(const fs::path& folder, const Trainer& trainer, const CheckpointOrigin& origin) {
   nn::write_safetensors(folder / kModelFile, weights_of(trainer.parameters()), {{"format", "pt"}});
   nn::write_safetensors(folder / kOptimizerFile, trainer.optimizer().state());
   nn::DurableFile state(folder / kStateFile);
-  state.write(state_of(trainer, config).dump(2) + "\n");
+  state.write(state_of(trainer, origin).dump(2) + "\n");
   state.finish();
   nn::sync_folder(folder);
 }
@@ -99,11 +101,8 @@ void put_in_place(const fs::path& unfinished, const fs::path& place) {
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:06}", kPrefix, step); }
 
-fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer) {
-  return save_checkpoint(checkpoints, trainer, Json());
-}
-
-fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const Json& config) {
+fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer,
+                         const CheckpointOrigin& origin) {
   const fs::path place = checkpoints / checkpoint_name(trainer.step_count());
   fs::path unfinished = place;
   unfinished += kUnfinished;
@@ -111,7 +110,7 @@ fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, co
     fs::create_directories(checkpoints);
     remove_unfinished(checkpoints);
     fs::create_directory(unfinished);
-    write_files(unfinished, trainer, config);
+    write_files(unfinished, trainer, origin);
     put_in_place(unfinished, place);
     nn::sync_folder(checkpoints);
   } catch (const std::exception& error) {
@@ -141,8 +140,13 @@ CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
     state.optimizer = json.at("optimizer").get<std::string>();
     if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
     state.config = json.at("config").dump();
+    state.data = json.at("data").value("fingerprint", "");
+    if (const auto tokenizer = json.find("tokenizer"); tokenizer != json.end() && !tokenizer->is_null())
+      state.tokenizer = data::tokenizer_from_json(nlohmann::json(*tokenizer));
     if (state.step < 0) refuse(path, fmt::format("step must be at least 0, got {}", state.step));
     return state;
+  } catch (const data::Error& error) {
+    refuse(path, fmt::format("is damaged: {}: {}", error.subject(), error.message()));
   } catch (const Json::exception& error) {
     const std::string_view what = error.what();
     const std::size_t end_of_id = what.find("] ");
@@ -166,7 +170,10 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
 }
 
 void load_weights(const fs::path& path, models::Model& model) {
-  const WeightsFile weights(fs::is_directory(path) ? path / kModelFile : path, model, AcceptTypes::any_float);
+  if (!fs::exists(path))
+    refuse(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
+  const WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
+                            AcceptTypes::any_float);
   weights.assign(weights.read());
 }
 
@@ -181,6 +188,16 @@ std::optional<fs::path> find_latest(const fs::path& run) {
     latest = entry.path();
   }
   return latest;
+}
+
+fs::path checkpoint_of(const fs::path& folder) {
+  if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
+  if (auto latest = find_latest(folder)) return *latest;
+  if (!fs::exists(folder)) refuse(folder, "does not exist", "the folder of a run, such as runs/toy");
+  if (!fs::exists(folder / "config.json"))
+    refuse(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
+  refuse(folder, "holds no checkpoint: the run was ended before its first step",
+         "begin again: train --overwrite --out " + folder.string());
 }
 
 }  // namespace handgrad::train

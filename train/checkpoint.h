@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "handgrad/data/tokenizer.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
@@ -15,11 +17,18 @@ namespace handgrad::train {
 /// "step-000100"
 std::string checkpoint_name(std::int64_t step);
 
+/// Where a trainer's state comes from: what the weights mean, kept with them.
+struct CheckpointOrigin {
+  const nlohmann::ordered_json* config = nullptr;  ///< the effective config; nullptr: there is none
+  const data::Tokenizer* tokenizer = nullptr;      ///< which text each id stands for; nullptr: none
+  std::string data = {};                           ///< DataSource::fingerprint()
+};
+
 /// Writes the folder `checkpoints`/step-000100 for the trainer's state after update 100 and gives its path:
 ///
 ///     model.safetensors       every parameter by name, tied ones once
 ///     optimizer.safetensors   moments and counts of updates
-///     state.json              format and library version, step, seed, place in the data, best loss, `config`
+///     state.json              format and library version, step, seed, place in the data, best loss, `origin`
 ///
 /// It is written beside under another name, flushed to the disk, then renamed, so that there is a complete
 /// folder or none whatever happens in between; what an interrupted call left is removed first. A complete
@@ -27,19 +36,19 @@ std::string checkpoint_name(std::int64_t step);
 /// path and reason when the disk is full or something else cannot be written; then nothing that was there
 /// before has changed.
 std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer,
-                                      const nlohmann::ordered_json& config);
-/// The same without a config.
-std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer);
+                                      const CheckpointOrigin& origin = {});
 
 /// What state.json says.
 struct CheckpointState {
-  int format_version = 0;           ///< of the folder
-  std::string library_version;      ///< of the library that wrote it
-  std::int64_t step = 0;            ///< updates made
-  std::uint64_t seed = 0;           ///< of the run
-  std::string optimizer;            ///< its type
-  std::optional<double> best_loss;  ///< of all evaluations so far; none before the first
-  std::string config;               ///< JSON; "null" without one
+  int format_version = 0;                            ///< of the folder
+  std::string library_version;                       ///< of the library that wrote it
+  std::int64_t step = 0;                             ///< updates made
+  std::uint64_t seed = 0;                            ///< of the run
+  std::string optimizer;                             ///< its type
+  std::optional<double> best_loss;                   ///< of all evaluations so far; none before the first
+  std::string config;                                ///< JSON; "null" without one
+  std::shared_ptr<const data::Tokenizer> tokenizer;  ///< nullptr when the ids are no text
+  std::string data;                                  ///< fingerprint of the data; empty when it has none
 };
 /// Error when it is missing, damaged, or of a newer format.
 CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
@@ -53,11 +62,14 @@ CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
 ///       wrong shape tok_emb.weight: file [50304, 768], model [50257, 768]
 CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
-/// Only the weights, from a checkpoint's folder or a safetensors file; the same errors.
+/// Only the weights, from a safetensors file, a checkpoint's folder or a run's (its last checkpoint); the same errors.
 void load_weights(const std::filesystem::path& path, models::Model& model);
 
 /// The complete checkpoint of the highest step in `run`/checkpoints; none when there is none. Unfinished
 /// folders are passed over.
 std::optional<std::filesystem::path> find_latest(const std::filesystem::path& run);
+
+/// `folder` if it is a checkpoint's, else the last checkpoint of the run in it. Error when there is neither.
+std::filesystem::path checkpoint_of(const std::filesystem::path& folder);
 
 }  // namespace handgrad::train

@@ -1,6 +1,10 @@
 #include "handgrad/train/data_source.h"
 
+#include <fmt/format.h>
+
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "handgrad/core/random.h"
@@ -29,10 +33,25 @@ std::filesystem::path resolved(const std::string& path, const DataContext& conte
   return (context.folder / path).lexically_normal();
 }
 
+/// "6033 tokens, 1c9d0f2be4a03b57": how many, and their FNV-1a hash, http://www.isthe.com/chongo/tech/comp/fnv/.
+std::string fingerprint_of(std::initializer_list<std::span<const std::int32_t>> parts) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  std::size_t count = 0;
+  for (const auto& ids : parts) {
+    count += ids.size();
+    for (const std::int32_t id : ids)
+      for (int shift = 0; shift < 32; shift += 8)
+        hash = (hash ^ (static_cast<std::uint32_t>(id) >> shift & 0xff)) * 0x100000001b3;
+  }
+  return fmt::format("{} tokens, {:016x}", count, hash);
+}
+
 class TextSource final : public DataSource {
  public:
   TextSource(nn::Fields& fields, const DataContext& context) {
-    options_.path = resolved(fields.text("path", {.doc = "the text file to learn from"}), context);
+    const std::string path = fields.text("path", {.doc = "the text file to learn from"});
+    if (path.empty() && !fields.describing_only()) fields.refuse("path", "must name a text file");
+    options_.path = resolved(path, context);
     nn::Fields tokenizer = fields.object("tokenizer", "how text becomes tokens");
     tokenizer.text("type", {.doc = "which kind it is",
                             .fallback = "char",
@@ -57,6 +76,7 @@ class TextSource final : public DataSource {
     windows_.shuffle = fields.boolean(
         "shuffle",
         {.doc = "whether each pass takes the sequential windows in an order of its own", .fallback = false});
+    options_.tokenizer = context.tokenizer;
     if (!fields.describing_only() && context.read_files) text_ = data::load_text(options_);
   }
 
@@ -65,6 +85,10 @@ class TextSource final : public DataSource {
   std::vector<std::string> notes() const override {
     if (!text_.had_byte_order_mark) return {};
     return {data::quoted(options_.path) + " begins with a byte-order mark; it is left out"};
+  }
+
+  std::string fingerprint() const override {
+    return fingerprint_of({text_.training.ids(), text_.validation.ids()});
   }
 
   OpenedData open(const data::BatchPlan& plan, std::uint64_t seed,
@@ -96,7 +120,7 @@ class BatchSource final : public DataSource {
     const auto path = fields.optional_text(
         "path", {.doc = "a file {\"inputs\": [[...]], \"targets\": [[...]]}: rows of token ids"});
     if (fields.describing_only() || !context.read_files) return;
-    if (!path) fields.refuse("path", "must name a batch file");
+    if (!path || path->empty()) fields.refuse("path", "must name a batch file");
     batch_ = data::read_batch(resolved(*path, context), 0);
     for (const auto* ids : {&batch_.inputs, &batch_.targets})
       for (const std::int32_t id : *ids) largest_ = std::max<std::int64_t>(largest_, id);
@@ -105,6 +129,7 @@ class BatchSource final : public DataSource {
 
   std::int64_t vocab_size() const override { return largest_ + 1; }
   std::int64_t row_length() const override { return batch_.cols; }
+  std::string fingerprint() const override { return fingerprint_of({batch_.inputs, batch_.targets}); }
   OpenedData open(const data::BatchPlan& /*plan*/, std::uint64_t /*seed*/,
                   std::int64_t vocab_size) const override {
     OpenedData opened;

@@ -36,6 +36,8 @@ class DataSource {
   virtual const data::Tokenizer* tokenizer() const { return nullptr; }
   /// Things to tell the user once, such as a byte-order mark that was dropped.
   virtual std::vector<std::string> notes() const { return {}; }
+  /// Names the tokens: the same for the same tokens, another for others; empty when a config says it all.
+  virtual std::string fingerprint() const { return ""; }
   /// The length of rows that the source insists on, such as a written batch; 0: as long as the context.
   virtual std::int64_t row_length() const { return 0; }
 
@@ -48,6 +50,8 @@ class DataSource {
 struct DataContext {
   std::filesystem::path folder;  ///< that relative paths start from
   bool read_files = true;        ///< false: only the keys are checked
+  /// Of a run that goes on, whose ids must mean what they meant; nullptr: the source makes its own.
+  std::shared_ptr<const data::Tokenizer> tokenizer = {};
 };
 
 /// text (windows over a text file), batch (one batch again and again), random (ids without meaning). Factories return

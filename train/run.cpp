@@ -42,19 +42,21 @@ std::vector<std::string> matching(const std::vector<std::string>& patterns, cons
 Run::Run() = default;
 Run::~Run() = default;
 
-Run::Run(const ConfigDocument& config, const std::atomic<bool>* stop) {
-  read(config.fields(nn::Purpose::check), config.folder());
-  read(config.fields(nn::Purpose::build), config.folder());
-  build_trainer(stop);
+Run::Run(const ConfigDocument& config, const RunContext& context) {
+  read(config.fields(nn::Purpose::check), config.folder(), context);
+  read(config.fields(nn::Purpose::build), config.folder(), context);
+  build_trainer(context.stop);
 }
 
-void read_config(nn::Fields& fields) { Run().read(fields, {}); }
+void read_config(nn::Fields& fields) { Run().read(fields, {}, {}); }
 
 std::int64_t Run::last_step() const {
   return settings_.stop_after > 0 ? std::min(settings_.stop_after, steps_) : steps_;
 }
 
-void Run::read(nn::Fields root, const std::filesystem::path& folder) {
+CheckpointOrigin Run::origin() const { return {effective_.get(), source_->tokenizer(), fingerprint_}; }
+
+void Run::read(nn::Fields root, const std::filesystem::path& folder, const RunContext& run) {
   const bool build = root.building();
   root.optional_text("$schema", {.doc = "for editors: where the JSON Schema of configs is"});
   seed_ = static_cast<std::uint64_t>(
@@ -63,7 +65,7 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder) {
                             .at_least = 0}));
   nn::Fields model = root.object("model", "what is trained");
   nn::Fields data = root.object("data", "what it learns from");
-  source_ = data_sources().make(data, DataContext{folder, build});
+  source_ = data_sources().make(data, DataContext{folder, build, run.tokenizer});
   const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
   model_ = models::registry().make(model, context);
   nn::Fields train = root.object("train", "how long and how");
@@ -93,6 +95,7 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder) {
     data_ = source_->open(plan_, seed_, model_->vocab_size());
     steps_ = settings_.steps > 0 ? settings_.steps : data_.training->steps_for_epochs(settings_.epochs);
     inspected_ = matching(inspect_.parameters, *model_);
+    fingerprint_ = source_->fingerprint();
     notes_ = source_->notes();
     if (inspected_.empty() && !inspect_.parameters.empty())
       notes_.push_back("nothing is recorded: no parameter has a name that inspect.parameters means");

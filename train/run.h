@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "handgrad/models/model.h"
+#include "handgrad/train/checkpoint.h"
 #include "handgrad/train/config.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/optimizer.h"
@@ -18,12 +19,20 @@
 
 namespace handgrad::train {
 
+/// What a run is told beside its config.
+struct RunContext {
+  const std::atomic<bool>* stop = nullptr;  ///< see TrainerOptions
+  /// Of the run that goes on, or whose weights are looked at: its ids keep their meaning whatever became of the text
+  /// since. nullptr: a new one.
+  std::shared_ptr<const data::Tokenizer> tokenizer = {};
+};
+
 /// The parts of a run in the order in which they depend on each other.
 class Run {
  public:
   /// Checks the whole config first, so that a mistake anywhere costs no time and no memory (nn::ConfigError); then reads
-  /// the data and builds the model with its first weights. `stop`: see TrainerOptions.
-  explicit Run(const ConfigDocument& config, const std::atomic<bool>* stop = nullptr);
+  /// the data and builds the model with its first weights.
+  explicit Run(const ConfigDocument& config, const RunContext& context = {});
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -50,6 +59,8 @@ class Run {
 
   /// The config with every default filled in, and paths as they are from anywhere.
   const nlohmann::ordered_json& effective() const { return *effective_; }
+  /// The config, the tokenizer and the data's fingerprint: what goes with the weights into a checkpoint.
+  CheckpointOrigin origin() const;
   /// Things to tell the user once.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -58,7 +69,7 @@ class Run {
   Run();
 
   /// Reads every section, in the one order in which they can be read. `folder`: where relative paths start.
-  void read(nn::Fields root, const std::filesystem::path& folder);
+  void read(nn::Fields root, const std::filesystem::path& folder, const RunContext& context);
   void build_trainer(const std::atomic<bool>* stop);
 
   std::uint64_t seed_ = 0;
@@ -69,6 +80,7 @@ class Run {
   std::unique_ptr<DataSource> source_;
   std::unique_ptr<models::Model> model_;
   OpenedData data_;
+  std::string fingerprint_;
   std::vector<std::string> frozen_, inspected_, notes_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Schedule> schedule_;

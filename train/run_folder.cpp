@@ -12,12 +12,14 @@
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "handgrad/core/error.h"
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/json_text.h"
+#include "handgrad/train/checkpoint.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/version.h"
@@ -30,6 +32,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 constexpr const char* kUnfinished = ".unfinished";
+constexpr const char* kReplaced = "replaced";
 constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "timing.jsonl",
                               kRecordingFile, "log.txt",   "checkpoints",   "report.html"};
 
@@ -48,10 +51,17 @@ void write_file(const fs::path& path, const std::string& text) {
   if (error) cannot_write(path, error.message());
 }
 
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) cannot_write(path, error.message());
+}
+
 /// A file of a run, or what a kill left of writing one.
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
   if (name.ends_with(kUnfinished)) name.resize(name.size() - std::strlen(kUnfinished));
+  if (name == kReplaced) return true;
   return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
@@ -76,6 +86,67 @@ std::string cpu_name() {
 
 }  // namespace
 
+/// The files of a run, set aside in a folder within its own, and brought back unless forget() was called.
+class RunFolder::Before {
+ public:
+  Before(fs::path path, bool is_new) : path_(std::move(path)), is_new_(is_new) {
+    bring_back(path_);  // a kill may have come between
+    if (is_new_) return;
+    make_folder(path_ / kReplaced);
+    for_ours(path_, [&](const fs::path& file) { rename(file, path_ / kReplaced / file.filename()); });
+  }
+  ~Before() {
+    if (forgotten_) return;
+    try {
+      for_ours(path_, [](const fs::path& file) { fs::remove_all(file); });
+      bring_back(path_);
+      std::error_code ignored;
+      if (is_new_) fs::remove(path_, ignored);  // only if it is empty
+    } catch (const std::exception&) {  // it stays in its folder, from where the next call brings it back
+    }
+  }
+  Before(const Before&) = delete;
+  Before& operator=(const Before&) = delete;
+
+  void forget() {
+    forgotten_ = true;
+    std::error_code ignored;
+    fs::remove_all(path_ / kReplaced, ignored);
+  }
+
+  /// Undoes what a killed program began: its run, which has made no step, gives way to the one that it set aside.
+  static void bring_back(const fs::path& path) {
+    const fs::path aside = path / kReplaced;
+    if (!fs::is_directory(aside)) return;
+    if (find_latest(path)) {  // it has a checkpoint: only the removal is missing
+      fs::remove_all(aside);
+      return;
+    }
+    for_ours(aside, [&](const fs::path& file) {
+      fs::remove_all(path / file.filename());
+      rename(file, path / file.filename());
+    });
+    fs::remove_all(aside);
+  }
+
+ private:
+  template <class Visit>
+  static void for_ours(const fs::path& folder, const Visit& visit) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (is_ours(entry.path()) && entry.path().filename() != kReplaced) files.push_back(entry.path());
+    for (const fs::path& file : files) visit(file);
+  }
+  static void rename(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    fs::rename(from, to, error);
+    if (error) cannot_write(to, error.message());
+  }
+
+  fs::path path_;
+  bool is_new_, forgotten_ = false;
+};
+
 RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path))
@@ -95,14 +166,17 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
                 fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
                             shell_word(path.string())));
-  for (const char* name : kOurs) {
-    fs::remove_all(path / name, error);
-    if (!error) fs::remove(path / (std::string(name) + kUnfinished), error);
-    if (error) cannot_write(path / name, error.message());
-  }
-  fs::create_directories(path, error);
-  if (error) cannot_write(path, error.message());
-  return RunFolder(path);
+  const bool is_new = !fs::exists(path);
+  make_folder(path);
+  RunFolder folder(path);
+  folder.before_ = std::make_shared<Before>(path, is_new);
+  return folder;
+}
+
+void RunFolder::keep() {
+  if (!before_) return;
+  before_->forget();
+  before_.reset();
 }
 
 void RunFolder::Lock::take(const fs::path& path) {
@@ -121,6 +195,7 @@ RunFolder::Lock::~Lock() {
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
+  Before::bring_back(path);
   if (!fs::is_regular_file(path / "config.json"))
     throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()), {},
                 "the folder that --out named, such as runs/toy");

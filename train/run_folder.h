@@ -8,12 +8,14 @@
 //     log.txt
 //     checkpoints/step-000100/
 //     report.html
+//     replaced/        the run that this one replaces, until this one has made a step
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -23,7 +25,8 @@
 
 namespace handgrad::train {
 
-/// Makes the folder of a run or finds it, and knows where its files are.
+/// Makes the folder of a run or finds it, and knows where its files are. A new run that fails before its first step
+/// leaves nothing of itself, and what it was to replace.
 class RunFolder {
  public:
   /// What to do with a folder that holds a run already.
@@ -45,7 +48,8 @@ class RunFolder {
   };
 
   /// Makes the folder. Error when it holds a run and `existing` does not allow to overwrite it, when it holds other
-  /// things (nothing of somebody else's is ever deleted), or when it cannot be made.
+  /// things (nothing of somebody else's is ever deleted), or when it cannot be made. Until keep() is called, the last
+  /// copy of what is returned takes everything back when it goes.
   static RunFolder create(const std::filesystem::path& path, Existing existing);
   /// A folder that holds a run, to continue it. Error when there is none.
   static RunFolder open(const std::filesystem::path& path);
@@ -58,13 +62,19 @@ class RunFolder {
   void write_config(const nlohmann::ordered_json& effective) const;
   void write_meta(const nlohmann::ordered_json& meta) const;
   /// @}
+  /// The run has made a step, or saved its state: from now on it stands, and what it replaced is gone.
+  void keep();
   /// Error when it is missing or is no JSON.
   nlohmann::ordered_json read_config() const;
 
  private:
+  /// What was there before a new run, as long as it may have to come back.
+  class Before;
+
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
+  std::shared_ptr<Before> before_;
 };
 
 /// Writes metrics.jsonl and timing.jsonl: `{"step": 1, "loss": 3.5, "lr": 0.0009, "grad_norm": 0.8}`, with `val_loss`

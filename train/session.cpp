@@ -11,13 +11,27 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
       folder_(std::move(folder)),
       listener_(listener),
       metrics_(folder_, run.trainer().step_count()) {
+  if (run.trainer().step_count() == 0) describe();
   if (run.inspected().empty()) return;
-  recorder_ =
-      std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(), run.inspect().every);
+  recorder_ = std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(),
+                                         run.inspect().every, run.last_step());
   run.trainer().add_observer(*recorder_);
 }
 
 Session::~Session() = default;
+
+void Session::describe() const {
+  folder_.write_config(run_.effective());
+  folder_.write_meta(run_meta(run_.seed()));
+}
+
+/// The run has got somewhere: what the folder held before is not needed any more.
+void Session::keep() {
+  if (kept_) return;
+  kept_ = true;
+  describe();
+  folder_.keep();
+}
 
 Ending Session::train() {
   Trainer& trainer = run_.trainer();
@@ -26,6 +40,7 @@ Ending Session::train() {
   try {
     while (trainer.step_count() < last && !trainer.stop_requested()) {
       const StepReport report = trainer.step();
+      keep();
       std::optional<double> validation_loss;
       if (evaluation_due(report.step)) validation_loss = evaluate(report.step);
       metrics_.add(report, validation_loss);
@@ -58,11 +73,12 @@ std::optional<double> Session::evaluate(std::int64_t step) {
 }
 
 void Session::save() {
+  keep();
   metrics_.flush();
   if (recorder_) recorder_->flush();
   const std::int64_t step = run_.trainer().step_count();
   if (step == saved_step_) return;
-  listener_.saved(save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.effective()));
+  listener_.saved(save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.origin()));
   saved_step_ = step;
 }
 

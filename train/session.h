@@ -30,7 +30,8 @@ enum class Ending { finished, stopped };
 /// A run and its folder.
 class Session {
  public:
-  /// `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that the folder
+  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as it
+  /// was. `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that the folder
   /// holds beyond that are made again, and stand there once.
   Session(Run& run, RunFolder folder, SessionListener& listener);
   ~Session();
@@ -44,6 +45,8 @@ class Session {
  private:
   bool evaluation_due(std::int64_t step) const;
   std::optional<double> evaluate(std::int64_t step);
+  void describe() const;
+  void keep();
   void save();
 
   Run& run_;
@@ -52,6 +55,7 @@ class Session {
   MetricsWriter metrics_;
   std::unique_ptr<Recorder> recorder_;
   std::int64_t saved_step_ = -1;
+  bool kept_ = false;
 };
 
 }  // namespace handgrad::train

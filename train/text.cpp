@@ -60,13 +60,22 @@ std::string listed(const std::vector<std::string>& words, const char* last) {
   return text;
 }
 
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands) {
-  std::size_t width = 0;
-  for (const auto& [command, why] : commands) width = std::max(width, command.size());
+std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands,
+                       std::size_t columns) {
+  constexpr std::size_t kIndent = 7, kGap = 3;
+  std::size_t width = 0, reason = 0;
+  for (const auto& [command, why] : commands) {
+    width = std::max(width, command.size());
+    reason = std::max(reason, why.size());
+  }
+  const bool beside = kIndent + width + kGap + reason <= columns;  // else the reason gets a line of its own
   std::string text = "\n";
-  for (std::size_t i = 0; i < commands.size(); ++i)
-    text += fmt::format("{}{:<{}}   {}\n", i == 0 ? "next   " : "       ", commands[i].first, width,
-                        commands[i].second);
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const auto& [command, why] = commands[i];
+    text += i == 0 ? "next   " : "       ";
+    text += beside ? fmt::format("{:<{}}   {}\n", command, width, why)
+                   : fmt::format("{}\n         {}\n", command, why);
+  }
   return text;
 }
 

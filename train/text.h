@@ -27,6 +27,6 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 std::string listed(const std::vector<std::string>& words, const char* last);
 
 /// Closes a command: at most two lines, each a command that can be typed as it stands, and what it shows.
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands);
+std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands, std::size_t columns);
 
 }  // namespace handgrad::train

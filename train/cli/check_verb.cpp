@@ -102,7 +102,7 @@ void add_check(CLI::App& app, Chosen& chosen) {
       ->option_text("N")
       ->check(at_least(1));
   verb->add_option("--weights", request->weights,
-                   "check with the weights of this checkpoint or safetensors file")
+                   "check with the weights of this run, checkpoint or safetensors file")
       ->option_text("FILE");
   verb->add_option("--elements", request->options.elements,
                    "how many of each tensor, spread evenly; 0: all (default 16)")

@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   cli::add_manual(app, chosen);
   try {
     app.parse(argc, argv);
+    cli::refuse_empty_values(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     fmt::print(stderr, "{}", cli::usage_message(app, error));

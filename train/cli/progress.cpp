@@ -66,7 +66,7 @@ void Progress::started(const Run& run, std::optional<double> validation_loss) {
   first_step_ = run.trainer().step_count();
   first_loss_ = last_loss_ = validation_loss;
   start_ = last_live_ = next_step_ = Clock::now();
-  if (options_.quiet) return;
+  if (options_.quiet) return wait(run, first_step_);
   fmt::print("{}", describe(run, options_.title, options_.notes, terminal_columns()));
   fmt::print("\n{}", rows_heading(movement_, layout_));
   row(first_step_, std::nullopt, validation_loss);
@@ -75,20 +75,18 @@ void Progress::started(const Run& run, std::optional<double> validation_loss) {
 
 void Progress::stepped(const Run& run, const StepReport& report, std::optional<double> validation_loss) {
   if (validation_loss) last_loss_ = validation_loss;
-  if (options_.quiet) return;
+  if (options_.quiet) return wait(run, report.step);
   if (report.step == 1) explain_first_step(run, report);
   if (is_row_step(report.step) || report.step == run.last_step() || options_.pace.by_key) {
     clear_line();
     row(report.step, report.loss, validation_loss);
   }
-  const bool last = report.step == run.last_step();
-  if (!last) {
+  if (report.step < run.last_step()) {
     live(run, report);
-    wait(run, report.step);
-  } else {
-    clear_line();
-    if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
+    return wait(run, report.step);
   }
+  clear_line();
+  if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
 }
 
 /// Adam's first step surprises everybody: all features move alike, whatever their gradients. Said only when it is so.
@@ -149,7 +147,11 @@ void Progress::clear_line() {
 /// Ctrl-C ends a wait too: the trainer then stops before its next step.
 void Progress::wait(const Run& run, std::int64_t step) {
   const auto stop = [&] { return run.trainer().stop_requested(); };
-  if (options_.pace.by_key && !wait_for_enter(stop)) options_.pace.by_key = false;
+  if (step == run.last_step()) return;
+  if (options_.pace.by_key && !wait_for_enter(stop)) {
+    options_.pace.by_key = false;
+    if (!stop()) fmt::print(stderr, "standard input has ended: no more waiting for Enter\n");
+  }
   if (options_.pace.steps_per_second <= 0) return;
   if (step == first_step_) next_step_ = Clock::now();
   next_step_ += std::chrono::duration_cast<Clock::duration>(

@@ -8,6 +8,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/run.h"
@@ -45,14 +46,16 @@ int write_trace(const Request& request) {
   request.config.apply_threads();
   const fs::path path = request.config.config;
   const bool is_run = fs::is_directory(path);
-  Run run(ConfigDocument::load(is_run ? path / "config.json" : path, request.config.all_sets()));
-  if (!request.weights.empty()) {
-    load_weights(request.weights, run.model());
-  } else if (is_run) {
-    const auto latest = find_latest(path);
-    if (!latest) throw Error("trace", fmt::format("'{}' holds no checkpoint", path.string()));
-    load_weights(*latest, run.model());
+  RunContext context;
+  std::string weights = request.weights;
+  if (is_run) {
+    const fs::path checkpoint = checkpoint_of(path);
+    context.tokenizer = read_checkpoint_state(checkpoint).tokenizer;
+    if (weights.empty()) weights = checkpoint.string();
   }
+  const Run run(ConfigDocument::load(is_run ? path / "config.json" : path, request.config.all_sets()),
+                context);
+  if (!weights.empty()) load_weights(weights, run.model());
   data::Batch batch;
   if (request.batch.empty()) {
     run.data().training->fill(batch, {});
@@ -68,7 +71,8 @@ int write_trace(const Request& request) {
           {{fmt::format("{} inspect {} norm1 --values", program_name(), shell_word(request.out)),
             "one of its tensors"},
            {fmt::format("{} trace --compare {} OTHER.safetensors", program_name(), shell_word(request.out)),
-            "where another one departs"}}));
+            "where another one departs"}},
+          terminal_columns()));
   return 0;
 }
 
@@ -82,9 +86,9 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   request->config.add_to(*verb, false);
   verb->add_option("--out", request->out, "the safetensors file to write")->option_text("FILE");
   verb->add_flag("--overwrite", request->overwrite, "replace the file that is there");
-  verb->add_option(
-          "--weights", request->weights,
-          "the weights of this checkpoint or safetensors file (default: the run's last, or first weights)")
+  verb->add_option("--weights", request->weights,
+                   "the weights of this run, checkpoint or safetensors file (default: the run's last, or "
+                   "first weights)")
       ->option_text("FILE");
   verb->add_option("--batch", request->batch,
                    "a file {\"inputs\": [[...]], \"targets\": [[...]]} (default: the run's first batch)")

@@ -15,6 +15,7 @@
 #include "handgrad/train/cli/dry_run.h"
 #include "handgrad/train/cli/progress.h"
 #include "handgrad/train/cli/signals.h"
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/session.h"
@@ -32,7 +33,7 @@ struct TrainOptions {
   bool overwrite = false, dry_run = false, quiet = false;
 };
 
-constexpr std::int64_t kSampleTokens = 64;
+constexpr std::size_t kSampleTokens = 64, kSampleIndent = 14;  // "text before  " and the first one
 constexpr double kSampleTemperature = 0.7;
 
 /// What the model writes by itself, on one line; empty when its tokens are no text.
@@ -40,11 +41,13 @@ std::string sample_text(const Run& run) {
   const data::Tokenizer* tokenizer = run.source().tokenizer();
   if (tokenizer == nullptr) return "";
   const std::vector<std::int32_t> prompt{0};
+  const auto tokens = static_cast<std::int64_t>(
+      std::min(kSampleTokens, terminal_columns() - kSampleIndent));  // as many characters
   std::string text;
   try {
-    text = tokenizer->decode(models::generate(
-        run.model(), prompt,
-        {.max_new_tokens = kSampleTokens, .temperature = kSampleTemperature, .seed = run.seed()}));
+    text = tokenizer->decode(
+        models::generate(run.model(), prompt,
+                         {.max_new_tokens = tokens, .temperature = kSampleTemperature, .seed = run.seed()}));
   } catch (const ValueError&) {
     return "";  // weights that are not finite write nothing; the first step says what is wrong
   }
@@ -123,14 +126,13 @@ std::vector<std::string> changes(const Json& before, const Json& now) {
 
 // ---- The run
 
-/// Brings the trainer to where the run stands, and says in which ways the config differs from the one it had.
-std::vector<std::string> go_on(const std::string& folder, Run& run) {
-  const auto latest = find_latest(folder);
-  if (!latest)
-    throw Error("train", fmt::format("'{}' holds no checkpoint to go on from", folder), {},
-                "begin again: --out " + shell_word(folder) + " --overwrite");
-  load_checkpoint(*latest, run.trainer());
-  return changes(RunFolder::open(folder).read_config(), run.effective());
+/// Brings the trainer to where the run stands, and says in which ways its config and its data are not what they were.
+std::vector<std::string> go_on(const std::string& folder, const CheckpointState& state, Run& run) {
+  load_checkpoint(checkpoint_of(folder), run.trainer());
+  std::vector<std::string> lines = changes(Json::parse(state.config), run.effective());
+  if (const std::string now = run.origin().data; now != state.data)
+    lines.push_back(fmt::format("the data were {}, are {}", state.data, now));
+  return lines;
 }
 
 void print_stopped(const Run& run, const std::string& folder) {
@@ -159,7 +161,7 @@ void print_saved(const std::string& folder, const Run& run, const Movement& move
                       "the way of each norm, step by step");
   }
   next.emplace_back(fmt::format("{} generate {} --prompt \"The \"", program_name(), word), "what it writes");
-  fmt::print("\nsaved in {}\n{}", folder, next_lines(next));
+  fmt::print("\nsaved in {}\n{}", folder, next_lines(next, terminal_columns()));
 }
 
 Ending train_session(Run& run, RunFolder folder, Progress& progress, spdlog::logger& log) {
@@ -185,7 +187,14 @@ int train_run(const TrainOptions& options) {
   options.config.apply_threads();
   const Pace pace = Pace::parse(options.pace);
   StopOnSignal signals;
-  Run run(load_document(options), &signals.requested());
+  const ConfigDocument document = load_document(options);
+  RunContext context{&signals.requested(), {}};
+  std::optional<CheckpointState> state;
+  if (!options.resume.empty()) {
+    state = read_checkpoint_state(checkpoint_of(options.resume));
+    context.tokenizer = state->tokenizer;
+  }
+  Run run(document, context);
   const fs::path path = folder_of(options);
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
@@ -197,7 +206,7 @@ int train_run(const TrainOptions& options) {
   lock.take(path);  // before anything in it is replaced
   std::vector<std::string> notes = run.notes();
   if (resumed)
-    for (std::string& change : go_on(options.resume, run)) notes.push_back(std::move(change));
+    for (std::string& change : go_on(options.resume, *state, run)) notes.push_back(std::move(change));
   if (resumed && run.trainer().step_count() >= run.last_step()) {
     print_nothing_to_do(run, path.string());
     return 0;
@@ -206,8 +215,6 @@ int train_run(const TrainOptions& options) {
                              : RunFolder::create(path, options.overwrite ? RunFolder::Existing::overwrite
                                                                          : RunFolder::Existing::refuse);
   lock.take(path);
-  folder.write_config(run.effective());
-  folder.write_meta(run_meta(run.seed()));
   const auto log = open_log(folder, options.log_level);
   for (const std::string& note : notes) log->info(note);
 
@@ -241,7 +248,7 @@ void add_train(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--overwrite", options->overwrite, "replace the run that the folder holds");
   verb->add_option("--resume", options->resume, "go on with the run in this folder")->option_text("DIR");
   verb->add_option("--weights", options->weights,
-                   "start from the weights of a checkpoint or a safetensors file")
+                   "start from the weights of a run, a checkpoint or a safetensors file")
       ->option_text("FILE");
   verb->add_option("--pace", options->pace, "at most so many steps a second, or 'key': one for each Enter")
       ->option_text("N|key");

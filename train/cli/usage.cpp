@@ -54,6 +54,13 @@ std::string other(const CLI::ParseError& error) {
   if (colon == std::string::npos) return text;
   const std::string subject = text.substr(0, colon), rest = text.substr(colon + 2);
   if (rest.ends_with(" missing")) return subject + " needs a value";
+  constexpr std::string_view kReceived = " required but received ";  // "At Most 1 required but received 2"
+  if (const std::size_t at = rest.find(kReceived); at != std::string::npos) {
+    const std::string rule = rest.substr(0, at), count = rest.substr(at + kReceived.size());
+    return rule.starts_with("At Most")
+               ? fmt::format("{} can be given once, and came {} times", subject, count)
+               : fmt::format("{} needs {} values, got {}", subject, rule.substr(rule.rfind(' ') + 1), count);
+  }
   if (subject == "Could not convert") {
     const std::size_t equals = rest.find(" = ");
     if (equals != std::string::npos)
@@ -91,6 +98,17 @@ CLI::Validator one_of(std::vector<std::string> choices) {
         return fmt::format("must be {}, got {}", listed(choices, "or"), text);
       },
       "");
+}
+
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::App* verb : app.get_subcommands()) refuse_empty_values(*verb);
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) {
+        const bool named = !option->get_positional();
+        throw CLI::ValidationError(named ? "--" + option->get_lnames().front() : option->get_option_text(),
+                                   "must not be empty");
+      }
 }
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {

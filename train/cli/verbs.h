@@ -50,6 +50,9 @@ CLI::Validator at_least(double least);
 CLI::Validator between(double least, double most);
 CLI::Validator one_of(std::vector<std::string> choices);
 
+/// CLI::ValidationError for an option or an operand that was given an empty text.
+void refuse_empty_values(const CLI::App& app);
+
 /// What the command line does wrong, and what was probably meant.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 

@@ -1,0 +1,145 @@
+// The folder of a run: what is in it before, while and after a run that may fail.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/core/error.h"
+#include "handgrad/train/run_folder.h"
+#include "program.h"
+#include "temporary_folder.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using handgrad::train::RunFolder;
+using Names = std::set<std::string>;
+
+Names names_in(const fs::path& folder) {
+  Names names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A folder with the files of an old run.
+void furnish(const fs::path& run) {
+  write(run / "config.json", "old");
+  write(run / "checkpoints" / "step-000003" / "state.json", "old");
+}
+
+}  // namespace
+
+TEST_CASE("run folder: a run that fails before its first step leaves no folder") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "runs" / "new";
+  {
+    const RunFolder run = RunFolder::create(path, RunFolder::Existing::refuse);
+    write(path / "metrics.jsonl", "");
+  }
+  CHECK_FALSE(fs::exists(path));
+  {
+    RunFolder run = RunFolder::create(path, RunFolder::Existing::refuse);
+    write(path / "config.json", "{}");
+    run.keep();
+  }
+  CHECK(names_in(path) == Names{"config.json"});
+}
+
+TEST_CASE(
+    "run folder: what was to be replaced comes back when the new run fails, and goes when it does not") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  furnish(path);
+  {
+    const RunFolder run = RunFolder::create(path, RunFolder::Existing::overwrite);
+    CHECK(names_in(path) == Names{"replaced"});
+    write(path / "config.json", "new");
+    write(path / "metrics.jsonl", "");
+  }
+  CHECK(names_in(path) == Names{"config.json", "checkpoints"});
+  CHECK(read_file(path / "config.json") == "old");
+  {
+    RunFolder run = RunFolder::create(path, RunFolder::Existing::overwrite);
+    write(path / "config.json", "new");
+    RunFolder copy = run;
+    copy.keep();
+  }
+  CHECK(names_in(path) == Names{"config.json"});
+  CHECK(read_file(path / "config.json") == "new");
+}
+
+TEST_CASE("run folder: what a kill left is put in order by the next call") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  SUBCASE("before the first step: the old run comes back") {
+    furnish(path / "replaced");
+    write(path / "config.json", "new");
+    CHECK(RunFolder::open(path).path() == path);
+    CHECK(read_file(path / "config.json") == "old");
+    CHECK(names_in(path) == Names{"config.json", "checkpoints"});
+  }
+  SUBCASE("after a checkpoint: the new one stays") {
+    furnish(path / "replaced");
+    write(path / "config.json", "new");
+    write(path / "checkpoints" / "step-000001" / "state.json", "new");
+    CHECK(RunFolder::open(path).path() == path);
+    CHECK(read_file(path / "config.json") == "new");
+    CHECK(names_in(path) == Names{"config.json", "checkpoints"});
+  }
+}
+
+TEST_CASE("run folder: a call that cannot train leaves the run that it was to replace or to continue") {
+  const TemporaryFolder folder;
+  const std::string toy =
+      "train " + config_path("toy.json") +
+      " --quiet --set train.steps=3 --set train.batch_size=1 --set model.vocab_size=200000"
+      " --set data.val_fraction=0 --out run ";
+  REQUIRE(handgrad_in(folder.path(), toy).status == 0);
+  const std::string config = read_file(folder.path() / "run" / "config.json");
+  const std::string state = read_file(folder.path() / "run" / "checkpoints" / "step-000003" / "state.json");
+  // No memory for the first step's 420 GB of logits: everything was in order before.
+  const std::string too_large = "--set train.batch_size=32768 --set train.steps=5 ";
+  const Outcome replaced = handgrad_in(folder.path(), toy + too_large + "--overwrite");
+  CHECK(replaced.status == 1);
+  CHECK(replaced.err.find(" GiB more are needed, ") != std::string::npos);
+  CHECK(read_file(folder.path() / "run" / "config.json") == config);
+  CHECK(read_file(folder.path() / "run" / "checkpoints" / "step-000003" / "state.json") == state);
+  const Outcome continued = handgrad_in(folder.path(), "train --resume run --quiet " + too_large);
+  CHECK(continued.status == 1);
+  CHECK(read_file(folder.path() / "run" / "config.json") == config);
+}
+
+TEST_CASE("a run keeps its tokenizer: the text may change or go, ids keep their meaning") {
+  const TemporaryFolder folder;
+  const fs::path text = folder.path() / "text.txt";
+  fs::copy_file(HANDGRAD_SOURCE_DIR "/data/boats.txt", text);
+  const std::string train =
+      "train " + config_path("toy.json") + " --quiet --set data.path=text.txt --out run ";
+  REQUIRE(handgrad_in(folder.path(), train + "--set train.steps=20 --set train.stop_after=10").status == 0);
+  const std::string generate = "generate run --prompt 'The ' --seed 3";
+  const Outcome before = handgrad_in(folder.path(), generate);
+  REQUIRE(before.status == 0);
+
+  const std::string old = read_file(text);
+  write(text, "#" + old);  // one more character, before all others
+  CHECK(handgrad_in(folder.path(), generate).out == before.out);
+  const Outcome other = handgrad_in(folder.path(), "train --resume run");
+  CHECK(other.status == 1);
+  CHECK(other.err.find("every character must be one of the 33 it knows, got \"#\" (U+0023) at character 0") !=
+        std::string::npos);
+
+  write(text, old + old);
+  const Outcome longer = handgrad_in(folder.path(), "train --resume run");
+  CHECK(longer.status == 0);
+  CHECK(longer.out.find("the data were 6033 tokens, ") != std::string::npos);
+  CHECK(longer.out.find(", are 12066 tokens, ") != std::string::npos);
+
+  fs::remove(text);
+  CHECK(handgrad_in(folder.path(), generate).status == 0);
+}
