@@ -193,15 +193,24 @@ std::string number(const char* format, double value) {
 }  // namespace
 
 std::string GradCheckReport::text() const {
-  std::size_t width = 6;
-  for (const GradCheckEntry& t : tensors) width = std::max(width, t.name.size());
-  std::string out = padded("tensor", width) + padded("shape", 14) + padded("worst at", 12) +
-                    padded("gradient", 18) + padded("difference", 18) + "error\n";
+  constexpr std::size_t kNumber = 15;  // of nine digits, with sign and exponent
+  const auto worst = [](const GradCheckEntry& t) {
+    return t.checked > 0 ? index_text(t.shape, t.worst) : std::string("-");
+  };
+  std::size_t name_width = 6, shape_width = 5, worst_width = 8;
   for (const GradCheckEntry& t : tensors) {
-    out += padded(t.name, width) + padded(t.shape.text(), 14);
-    out += padded(t.checked > 0 ? index_text(t.shape, t.worst) : "-", 12);
-    out += padded(t.has_gradient ? number("%.12g", t.gradient) : "none", 18);
-    out += padded(number("%.12g", t.difference), 18) + number("%.2e", t.error) + (t.ok ? "\n" : "  WRONG\n");
+    name_width = std::max(name_width, t.name.size());
+    shape_width = std::max(shape_width, t.shape.text().size());
+    worst_width = std::max(worst_width, worst(t).size());
+  }
+  std::string out = padded("tensor", name_width) + padded("shape", shape_width) +
+                    padded("worst at", worst_width) + padded("gradient", kNumber) +
+                    padded("difference", kNumber) + "error\n";
+  for (const GradCheckEntry& t : tensors) {
+    out += padded(t.name, name_width) + padded(t.shape.text(), shape_width) + padded(worst(t), worst_width);
+    out += padded(t.has_gradient ? number("%.9g", t.gradient) : "none", kNumber);
+    out +=
+        padded(number("%.9g", t.difference), kNumber) + number("%.2e", t.error) + (t.ok ? "\n" : "  WRONG\n");
   }
   return out;
 }

@@ -65,11 +65,14 @@ void* internal::pool_refill(int size_class) {
   (void)closer;
   const std::size_t bytes = class_bytes(size_class);
   if (bytes >= kLarge && static_cast<double>(bytes) > available_memory()) refuse(bytes);
-  void* block = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
-  if (block == nullptr) refuse(bytes);
-  ++pool.stats.system_allocations;
-  pool.stats.bytes_from_system += bytes;
-  return block;
+  try {
+    void* block = ::operator new (bytes, std::align_val_t{kAlignment});
+    ++pool.stats.system_allocations;
+    pool.stats.bytes_from_system += bytes;
+    return block;
+  } catch (const std::bad_alloc&) {
+    refuse(bytes);
+  }
 }
 
 void internal::pool_return(void* block, int size_class) noexcept {

@@ -19,7 +19,7 @@ constexpr std::size_t kSparkColumns = 30;  // at most
 /// Columns of the small pictures beside `others` columns of text.
 std::size_t spark_columns(const InspectOptions& options, std::size_t others) {
   const std::size_t room = options.columns > others ? options.columns - others : 0;
-  return std::clamp<std::size_t>(room, 4, kSparkColumns);
+  return std::clamp<std::size_t>(room, 3, kSparkColumns);
 }
 
 double norm(const std::vector<double>& v) {
@@ -187,7 +187,8 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
                      p.shape.text(), s.last, options.columns < kStepColumns ? "\n" : " ", top);
   const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
   out << fmt::format("  {:>7}  {:>6}   {:<{}}  {:<9}  {}\n", "feature", "value",
-                     "distance from " + start_text(way.start), columns, "half way", "agreement of gradients");
+                     "distance from " + start_text(way.start), columns, "half way",
+                     options.columns < kStepColumns ? "agreement" : "agreement of gradients");
   const bool shorten = !options.all && ranked.size() > kFirst + kLastOnes + 1;
   for (std::size_t k = 0; k < ranked.size(); ++k) {
     if (shorten && k == kFirst) {

@@ -8,6 +8,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/train/check.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/text.h"
@@ -77,8 +78,10 @@ int check(const Request& request) {
     wrong += t.ok ? 0 : 1;
   }
   fmt::print(
-      "d loss / d parameter by backward, and by finite differences, in float64 with random upstream "
-      "numbers\n\n{}\n",
+      "{}\n\n{}\n",
+      wrapped("d loss / d parameter by backward, and by finite differences, in float64 with random upstream "
+              "numbers",
+              0, terminal_columns()),
       report.text());
   fmt::print("{} elements of {}: {}, worst error {:.2e}, allowed {:g}\n", elements,
              plural(static_cast<std::int64_t>(report.tensors.size()), "tensor", "tensors"),

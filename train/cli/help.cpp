@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/text.h"
 #include "handgrad/train/version.h"
@@ -15,7 +16,8 @@
 namespace handgrad::train::cli {
 namespace {
 
-constexpr std::size_t kColumns = 100;
+/// Text is not made wider than this on a wide terminal.
+std::size_t columns() { return std::min<std::size_t>(100, terminal_columns()); }
 
 /// What verbs are for, in the order in which help lists them.
 constexpr std::pair<const char*, const char*> kPurposes[] = {{"look", "look at numbers"},
@@ -79,7 +81,7 @@ std::string lines(const std::vector<Entry>& entries, std::size_t width) {
   for (const Entry& entry : entries) {
     text += fmt::format("  {:<{}}  ", entry.name, width);
     if (entry.name.size() > width) text += "\n" + std::string(width + 4, ' ');
-    text += wrapped(entry.doc, width + 4, kColumns) + "\n";
+    text += wrapped(entry.doc, width + 4, columns()) + "\n";
   }
   return text;
 }
@@ -100,20 +102,24 @@ std::vector<Entry> verb_entries(const CLI::App& command, std::string_view group 
 }
 
 std::string program_help(const CLI::App& program) {
-  std::string text = fmt::format("usage  {}\n\n{}\n", usage(program), program.get_description());
+  std::string text =
+      fmt::format("usage  {}\n\n{}\n", usage(program), wrapped(program.get_description(), 0, columns()));
   for (const auto& [group, purpose] : kPurposes)
     if (const auto entries = verb_entries(program, group); !entries.empty())
       text += fmt::format("\n{}\n{}", purpose, lines(entries, 10));
-  return text +
-         fmt::format("\n{0} VERB --help tells what a verb takes; {0} --version what this program is.\n",
-                     program_name());
+  return text + "\n" +
+         wrapped(fmt::format("{0} VERB --help tells what a verb takes; {0} --version what this program is.",
+                             program_name()),
+                 0, columns()) +
+         "\n";
 }
 
 }  // namespace
 
 std::string help_text(const CLI::App& command) {
   if (command.get_parent() == nullptr) return program_help(command);
-  std::string text = fmt::format("usage  {}\n\n{}\n", usage(command), command.get_description());
+  std::string text =
+      fmt::format("usage  {}\n\n{}\n", usage(command), wrapped(command.get_description(), 0, columns()));
   if (const auto verbs = verb_entries(command); !verbs.empty())
     return text + "\n" + lines(verbs, 10) +
            fmt::format("\n{} ... --help tells what each takes.\n", full_name(command));

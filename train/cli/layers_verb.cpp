@@ -8,6 +8,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/near_match.h"
+#include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/config_keys.h"
 #include "handgrad/train/text.h"
@@ -17,7 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kColumns = 100;
+/// Text is not made wider than this on a wide terminal.
+std::size_t columns() { return std::min<std::size_t>(100, terminal_columns()); }
 
 std::vector<nn::Key> plain_keys(const ConfigObject::Kind& kind) {
   std::vector<nn::Key> keys;
@@ -51,10 +53,12 @@ std::vector<ConfigObject> chosen_objects(const std::vector<std::string>& names) 
   return chosen;
 }
 
+constexpr std::size_t kLeast = 40;  // columns for what a key may be; with less it gets lines of its own
+
 std::string kind_text(const ConfigObject::Kind& kind) {
   const std::string name = kind.type + (kind.usual ? " (the usual one)" : "");
   std::string text = fmt::format("\n  {:<30}{}\n", name,
-                                 wrapped(kind.doc, std::max<std::size_t>(32, name.size() + 2), kColumns));
+                                 wrapped(kind.doc, std::max<std::size_t>(32, name.size() + 2), columns()));
   std::size_t width = 0, default_width = 0;
   const std::vector<nn::Key> keys = plain_keys(kind);
   const auto default_of = [](const nn::Key& key) {
@@ -65,9 +69,15 @@ std::string kind_text(const ConfigObject::Kind& kind) {
     default_width = std::max(default_width, default_of(key).size());
   }
   for (const nn::Key& key : keys) {
-    const std::size_t indent = 4 + width + 2 + default_width + 2;
-    text += fmt::format("    {:<{}}  {:<{}}  {}\n", last_name(key.pointer), width, default_of(key),
-                        default_width, wrapped(value_text(key) + ": " + key.doc, indent, kColumns));
+    std::size_t indent = 4 + width + 2 + default_width + 2;
+    std::string gap = "  ";
+    if (indent + kLeast > columns()) {
+      indent = 8;
+      gap = "\n" + std::string(indent, ' ');
+    }
+    text += fmt::format("    {:<{}}  {:<{}}{}{}\n", last_name(key.pointer), width, default_of(key),
+                        gap == "  " ? default_width : 0, gap,
+                        wrapped(value_text(key) + ": " + key.doc, indent, columns()));
   }
   return text;
 }
