@@ -99,6 +99,7 @@ TEST_CASE("run folder: a call that cannot train leaves the run that it was to re
   const std::string toy =
       "train " + config_path("toy.json") +
       " --quiet --set train.steps=3 --set train.batch_size=1 --set model.vocab_size=200000"
+      " --set model.emb_dim=8 --set model.n_heads=1"
       " --set data.val_fraction=0 --out run ";
   REQUIRE(handgrad_in(folder.path(), toy).status == 0);
   const std::string config = read_file(folder.path() / "run" / "config.json");

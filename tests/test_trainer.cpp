@@ -339,6 +339,10 @@ TEST_CASE("trainer: the same bits for 1, 2 and 3 threads, with dropout and accum
 }
 
 TEST_CASE("trainer: in steady state a step asks the system for no memory") {
+#if defined(__SANITIZE_ADDRESS__)
+  MESSAGE("skipped: blocks go back to the system at once, so that their use after release is seen");
+  return;
+#endif
   const int before = thread_count();
   for (const int threads : {1, 2}) {
     set_thread_count(threads);
