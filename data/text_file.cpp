@@ -59,9 +59,12 @@ std::string others_beside(const std::filesystem::path& missing) {
   if (none) return fmt::format("a path from where you are; there is no folder {}", quoted(folder));
   if (names.empty()) return "";
   constexpr std::size_t kMost = 4;
-  const std::size_t shown = std::min(names.size(), kMost);
-  std::string text =
-      fmt::format("one that is there: {}", fmt::join(names.begin(), std::next(names.begin(), shown), ", "));
+  std::string text = "one that is there";
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (shown == kMost) break;
+    text += (shown++ == 0 ? ": " : ", ") + name;
+  }
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
