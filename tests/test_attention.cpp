@@ -3,6 +3,7 @@
 #include "handgrad/core/gradcheck.h"
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/core/ops/drop_mask.h"
 #include "handgrad/core/parallel.h"
 
 using namespace handgrad;
@@ -143,6 +144,17 @@ TEST_CASE("causal_attention: a row whose scores are all -inf gives zeros and zer
   }
 }
 
+TEST_CASE("causal_attention: scores beyond the range of exp (the kind of H33)") {
+  // As in the two positions by hand, but all scores of row 1 are 300 larger: exp(300) is no float32.
+  for (const Attention attention : {&causal_attention, &causal_attention_composed}) {
+    const Tensor qkv = Tensor::of({0, 300, 8, 1, 300 + std::log(3.0), 4}, {1, 2, 3}).requires_grad();
+    const Tensor y = attention(qkv, 1, 0);
+    near(y, {8, 5}, 1e-4, 0);
+    y.backward(Array::of({0, 1}, {1, 2, 1}));
+    near(qkv.grad(), {0, 0.75, 0.25, -0.75 * std::log(3.0), -0.75, 0.75}, 5e-4, 0);
+  }
+}
+
 TEST_CASE("causal_attention: probabilities are kept up to T = 128 and only when a gradient will want them") {
   const Tensor short_one = leaf(normal({1, 128, 3 * 8}, 8)), long_one = leaf(normal({1, 129, 3 * 8}, 8));
   const Array weights = causal_attention(short_one, 2).node().saved("weights");
@@ -224,6 +236,35 @@ TEST_CASE("causal_attention: every instruction set gives the same numbers") {
   const Array expected = forward_with(*baseline);
   if (avx2 != nullptr) near(forward_with(*avx2), expected.values());
   if (avx2 != nullptr && avx512 != nullptr) CHECK(same_bits(forward_with(*avx2), forward_with(*avx512)));
+}
+
+TEST_CASE(
+    "causal_attention: each weight is dropped by the random number at its own position, however large") {
+  // Scores of 0 weigh alike, and values of powers of two tell which weights stayed.
+  constexpr std::int64_t T = 19;
+  const std::vector<float> zeros(T, 0);
+  std::vector<float> values, y(T, 0);
+  for (int j = 0; j < T; ++j) values.push_back(std::ldexp(1.0f, j));
+  const RandomKey key = random_key(1, 2, 3, 4);
+  const kernels::DropMask drop = drop_mask(key, 0.5);
+  const auto& kernel = kernels::table<float>().attention_rows;
+  const Scratch scratch(static_cast<std::size_t>(kernel.forward_scratch(T, 1)) * sizeof(float));
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{361}, (std::uint64_t{3} << 34) - 200}) {
+    INFO("from ", first);
+    kernel.forward(
+        {{zeros.data(), zeros.data(), values.data(), 1, T, 1, 1.0, &drop, first, scratch.as<float>()},
+         y.data(),
+         1,
+         nullptr});
+    for (std::uint64_t i = 0; i < T; ++i) {
+      double stayed = 0;
+      for (std::uint64_t j = 0; j <= i; ++j) {
+        const std::uint64_t position = first + i * T + j;
+        if (key.block(position / 4)[position % 4] >= 0x80000000U) stayed += values[j];
+      }
+      CHECK(y[i] == doctest::Approx(2 * stayed / static_cast<double>(i + 1)).epsilon(1e-7 * T));
+    }
+  }
 }
 
 TEST_CASE("causal_attention: errors") {

@@ -135,6 +135,16 @@ TEST_CASE("layer_norm: equal numbers give exactly the shift (H04)") {
   exactly(plain(Tensor::full({3, 37}, 0.1f)), std::vector<double>(3 * 37, 0.0));
 }
 
+TEST_CASE("layer_norm: equal numbers whose product with 1 / deviation is beyond float32 have a gradient") {
+  // 1e38 / sqrt(1e-5) overflows, but only the distance from the mean, 0, is multiplied.
+  const Tensor x = leaf(Array::full({1, 5}, 1e38)), scale = Tensor::of({1, 2, 3, -1, 0});
+  const Tensor y = layer_norm(x, scale, Tensor::zeros({5}), 1e-5);
+  exactly(y, std::vector<double>(5, 0.0));
+  y.backward(Array::of({1, -1, 2, 3, 4}, {1, 5}));
+  const double rstd = 1 / std::sqrt(1e-5);  // g = 1, -2, 6, -3, 0 with mean 0.4
+  near(x.grad(), {0.6 * rstd, -2.4 * rstd, 5.6 * rstd, -3.4 * rstd, -0.4 * rstd});
+}
+
 TEST_CASE("layer_norm: one feature (H05)") {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const Gradients g = run(layer_norm, Array::full({1, 1}, 1e6, dtype), Array::full({1}, 2, dtype),

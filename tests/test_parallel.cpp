@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "expect.h"
@@ -184,5 +185,57 @@ TEST_CASE("parallel: the same bits for 1, 2 and 3 threads (H95)") {
     REQUIRE(now.size() == one.size());
     for (std::size_t i = 0; i < now.size(); ++i)
       CHECK_MESSAGE(expect::same_bits(now[i], one[i]), "result ", i);
+  }
+}
+
+TEST_CASE("parallel: rows of a large operand give the bits that they give alone, values and gradients") {
+  constexpr std::int64_t kRows = 700, kColumns = 300;  // several chunks of even the cheapest operation
+  const Array a = expect::normal({kRows, kColumns}, 1), b = expect::normal({kRows, kColumns}, 2);
+  const Array dy = expect::normal({kRows, kColumns}, 3);
+  const Tensor scale = Tensor::constant(expect::normal({kColumns}, 4)), shift = scale + 1.0;
+  const Tensor weight = Tensor::constant(expect::normal({kColumns, kColumns}, 5));
+  const Tensor half = Tensor::scalar(0.5);
+  using Function = std::function<Tensor(const Tensor&, const Tensor&)>;
+  const std::pair<const char*, Function> functions[] = {
+      {"add", [](auto& x, auto& z) { return x + z; }},
+      {"sub", [](auto& x, auto& z) { return x - z; }},
+      {"mul", [](auto& x, auto& z) { return x * z; }},
+      {"div", [](auto& x, auto& z) { return x / z; }},
+      {"a row for all", [&](auto& x, auto& z) { return (x - scale) * (shift / z); }},
+      {"a number for all", [&](auto& x, auto& z) { return half * x - z / half; }},
+      {"numbers", [](auto& x, auto& z) { return 2.0 - x * 3.0 + (z / 4.0 - 1.0); }},
+      {"gelu, relu", [](auto& x, auto& z) { return gelu(x) + relu(z); }},
+      {"powers", [](auto& x, auto& z) { return pow(x, 2.0) + pow(square(x) + 1.0, z); }},
+      {"where", [](auto& x, auto& z) { return where(x > z, x, masked_fill(z, x < 0.0, 7)); }},
+      {"softmax", [](auto& x, auto& z) { return softmax(x) + log_softmax(z); }},
+      {"norms", [&](auto& x, auto& z) { return layer_norm(x, scale, shift) + rms_norm(z, scale); }},
+      {"linear", [&](auto& x, auto& z) { return linear(x, weight, shift) + z; }},
+      {"parts",
+       [](auto& x, auto& z) {
+         return concat({slice(x, 1, 9, 200), slice(z, -1, 191, 300)}, 1);
+       }},
+      {"reductions",
+       [](auto& x, auto& z) { return x * sum(z, -1, KeepDim::yes) + var(z, -1, KeepDim::yes); }},
+      {"max", [](auto& x, auto& z) { return x + max(z, -1, KeepDim::yes); }},
+      {"expand", [](auto& x, auto& z) { return x * expand(mean(z, -1, KeepDim::yes), x.shape()); }},
+      {"transposes", [](auto& x, auto& z) { return transpose(transpose(x, 0, 1) * 2.0, 0, 1) + z; }},
+  };
+  for (const auto& [name, f] : functions) {
+    CAPTURE(std::string(name));
+    const auto results = [&](std::int64_t begin, std::int64_t end) {
+      const auto part = [&](const Array& all) { return slice(Tensor::constant(all), 0, begin, end).array(); };
+      const Tensor x = expect::leaf(part(a)), z = expect::leaf(part(b));
+      const Tensor y = f(x, z);
+      y.backward(part(dy));
+      return std::vector<Tensor>{Tensor::constant(y.array()), Tensor::constant(x.grad()),
+                                 Tensor::constant(z.grad())};
+    };
+    const std::vector<Tensor> all = results(0, kRows);
+    for (const std::int64_t begin : {0, 333, 697}) {
+      const std::vector<Tensor> alone = results(begin, begin + 3);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        CHECK_MESSAGE(expect::same_bits(slice(all[i], 0, begin, begin + 3).array(), alone[i].array()), "row ",
+                      begin, ", result ", i);
+    }
   }
 }

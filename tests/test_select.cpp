@@ -67,6 +67,15 @@ TEST_CASE("masked_fill: the mask broadcasts to x but not x to the mask") {
   CHECK_THROWS_AS(masked_fill(x, Tensor::zeros({3}), 0), ShapeError);
 }
 
+TEST_CASE("masks: whatever is not 0 counts as set, below 0 and NaN too") {
+  const Tensor mask = Tensor::of({-1, 0, 0.25, -0.0, kNan}), x = leaf({1, 2, 3, 4, 5});
+  exactly(masked_fill(x, mask, 9), {9, 2, 9, 4, 9});
+  const Tensor y = where(mask, x, Tensor::of({-1, -2, -3, -4, -5}));
+  exactly(y, {1, -2, 3, -4, 5});
+  y.backward(Array::full({5}, 1));
+  exactly(x.grad(), {1, 0, 1, 0, 1});
+}
+
 TEST_CASE("comparisons: 1 and 0, and NaN is neither more nor less nor equal") {
   const Tensor a = Tensor::of({1, 2, 3, kNan}), b = Tensor::of({2, 2, 2, 2});
   exactly(a > b, {0, 0, 1, 0});
