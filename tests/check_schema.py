@@ -60,7 +60,7 @@ CASES = [
     ("schedule", {"type": "linear", "decay_steps": 10}, True),
     ("schedule", {"type": "linear", "warmup_steps": -1}, False),
     ("train.steps", 0, False),
-    ("train.epochs", 2, False),
+    ("train", {"steps": 3, "epochs": 2}, False),
     ("train", {"epochs": 2}, True),
     ("train", {}, False),
     ("train.freeze", ["*.shift"], True),
