@@ -80,7 +80,7 @@ TEST_CASE("run folder: what a kill left is put in order by the next call") {
   SUBCASE("before the first step: the old run comes back") {
     furnish(path / "replaced");
     write(path / "config.json", "new");
-    CHECK(RunFolder::open(path).path() == path);
+    RunFolder::recover(path);
     CHECK(read_file(path / "config.json") == "old");
     CHECK(names_in(path) == Names{"config.json", "checkpoints"});
   }
@@ -88,10 +88,24 @@ TEST_CASE("run folder: what a kill left is put in order by the next call") {
     furnish(path / "replaced");
     write(path / "config.json", "new");
     write(path / "checkpoints" / "step-000001" / "state.json", "new");
-    CHECK(RunFolder::open(path).path() == path);
+    RunFolder::recover(path);
     CHECK(read_file(path / "config.json") == "new");
     CHECK(names_in(path) == Names{"config.json", "checkpoints"});
   }
+}
+
+TEST_CASE("run folder: a run that has just begun is not taken for one that was killed") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  furnish(path / "replaced");
+  write(path / "config.json", "new");
+  RunFolder::Lock lock;  // it is under way: this process holds it
+  lock.take(path);
+  const Outcome resumed = handgrad_in(folder.path(), "train --resume run");
+  CHECK(resumed.status == 1);
+  CHECK(resumed.err.find("another process is training in 'run'") != std::string::npos);
+  CHECK(read_file(path / "config.json") == "new");
+  CHECK(names_in(path) == Names{"config.json", "replaced"});
 }
 
 TEST_CASE("run folder: a call that cannot train leaves the run that it was to replace or to continue") {

@@ -16,6 +16,7 @@
 #include "handgrad/data/text_file.h"
 #include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/safetensors.h"
+#include "handgrad/train/program_name.h"
 #include "handgrad/train/version.h"
 #include "handgrad/train/weights.h"
 
@@ -197,7 +198,8 @@ fs::path checkpoint_of(const fs::path& folder) {
   if (!fs::exists(folder / "config.json"))
     refuse(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
   refuse(folder, "holds no checkpoint: the run was ended before its first step",
-         "begin again: train --overwrite --out " + folder.string());
+         fmt::format("begin again: {0} train {1} --overwrite --out {2}", program_name(),
+                     shell_word((folder / "config.json").string()), shell_word(folder.string())));
 }
 
 }  // namespace handgrad::train

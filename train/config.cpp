@@ -33,10 +33,9 @@ void make_paths_absolute(Json& value, bool is_path) {
   for (auto& [key, inner] : value.items()) make_paths_absolute(inner, key == "path");
 }
 
-Json without(Json root, const char* pointer) {
+void erase(Json& root, const char* pointer) {
   const Json::json_pointer place(pointer);
   if (root.contains(place)) root[place.parent_pointer()].erase(place.back());
-  return root;
 }
 
 void apply(Json& root, const std::string& set, nn::Source& source) {
@@ -59,7 +58,7 @@ void apply(Json& root, const std::string& set, nn::Source& source) {
   }
   *at = std::move(value);
   for (const auto& [given, other] : kInPlaceOf)
-    if (pointer == given && source.overrides.count(other) == 0) root = without(std::move(root), other);
+    if (pointer == given && source.overrides.count(other) == 0) erase(root, other);
   source.overrides[pointer] = origin;
 }
 

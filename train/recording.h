@@ -27,9 +27,9 @@ inline constexpr const char* kRecordingFile = "inspect.bin";
 /// two records. All little-endian.
 class Recorder final : public TrainerObserver {
  public:
-  /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path` when the trainer begins at step 0;
-  /// else continues it: records of later steps are cut off, they will be made again. Error when it cannot be
-  /// written.
+  /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path`
+  /// when the trainer begins at step 0; else continues it: records of later steps are cut off, they will be made
+  /// again. Error when it cannot be written.
   Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
            std::int64_t every, std::int64_t last);
   ~Recorder() override;

@@ -33,8 +33,8 @@ using Json = nlohmann::ordered_json;
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 constexpr const char* kUnfinished = ".unfinished";
 constexpr const char* kReplaced = "replaced";
-constexpr std::array kOurs = {"config.json",  "meta.json", "metrics.jsonl", "timing.jsonl",
-                              kRecordingFile, "log.txt",   "checkpoints",   "report.html"};
+constexpr std::array kOurs = {"config.json", "meta.json",   "metrics.jsonl", "timing.jsonl", kRecordingFile,
+                              "log.txt",     "checkpoints", "report.html",   kReplaced};
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
   throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));
@@ -61,7 +61,6 @@ void make_folder(const fs::path& path) {
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
   if (name.ends_with(kUnfinished)) name.resize(name.size() - std::strlen(kUnfinished));
-  if (name == kReplaced) return true;
   return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
@@ -194,8 +193,9 @@ RunFolder::Lock::~Lock() {
   if (folder_ >= 0) ::close(folder_);
 }
 
+void RunFolder::recover(const fs::path& path) { Before::bring_back(path); }
+
 RunFolder RunFolder::open(const fs::path& path) {
-  Before::bring_back(path);
   if (!fs::is_regular_file(path / "config.json"))
     throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()), {},
                 "the folder that --out named, such as runs/toy");
@@ -209,13 +209,6 @@ void RunFolder::write_config(const Json& effective) const {
 }
 
 void RunFolder::write_meta(const Json& meta) const { write_file(path_ / "meta.json", meta.dump(2) + "\n"); }
-
-Json RunFolder::read_config() const {
-  const fs::path path = path_ / "config.json";
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return nn::parse_json(text, path.string());
-}
 
 MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
     : path_(run.path()), start_(std::chrono::steady_clock::now()), flushed_(start_) {

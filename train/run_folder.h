@@ -51,6 +51,9 @@ class RunFolder {
   /// things (nothing of somebody else's is ever deleted), or when it cannot be made. Until keep() is called, the last
   /// copy of what is returned takes everything back when it goes.
   static RunFolder create(const std::filesystem::path& path, Existing existing);
+  /// Puts in order what a killed call left: a run without any step gives way to the one that it was to replace. Whoever
+  /// calls it holds the lock, since a run that has just begun looks the same.
+  static void recover(const std::filesystem::path& path);
   /// A folder that holds a run, to continue it. Error when there is none.
   static RunFolder open(const std::filesystem::path& path);
 
@@ -62,10 +65,10 @@ class RunFolder {
   void write_config(const nlohmann::ordered_json& effective) const;
   void write_meta(const nlohmann::ordered_json& meta) const;
   /// @}
+  /// Whether it was made by create(), and keep() has not been called.
+  bool is_new() const { return before_ != nullptr; }
   /// The run has made a step, or saved its state: from now on it stands, and what it replaced is gone.
   void keep();
-  /// Error when it is missing or is no JSON.
-  nlohmann::ordered_json read_config() const;
 
  private:
   /// What was there before a new run, as long as it may have to come back.

@@ -11,7 +11,7 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
       folder_(std::move(folder)),
       listener_(listener),
       metrics_(folder_, run.trainer().step_count()) {
-  if (run.trainer().step_count() == 0) describe();
+  if (folder_.is_new()) describe();
   if (run.inspected().empty()) return;
   recorder_ = std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(),
                                          run.inspect().every, run.last_step());
@@ -29,7 +29,7 @@ void Session::describe() const {
 void Session::keep() {
   if (kept_) return;
   kept_ = true;
-  describe();
+  if (!folder_.is_new()) describe();
   folder_.keep();
 }
 

@@ -30,9 +30,9 @@ enum class Ending { finished, stopped };
 /// A run and its folder.
 class Session {
  public:
-  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as it
-  /// was. `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that the folder
-  /// holds beyond that are made again, and stand there once.
+  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as
+  /// it was. `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that
+  /// the folder holds beyond that are made again, and stand there once.
   Session(Run& run, RunFolder folder, SessionListener& listener);
   ~Session();
 

@@ -17,7 +17,6 @@ TrainedModel load_trained(const std::filesystem::path& folder) {
   nn::Fields section = root.object("model"), train = root.object("train");
   TrainedModel trained;
   trained.tokenizer = state.tokenizer;
-  trained.step = state.step;
   trained.model = models::registry().make(
       section, models::ModelContext{state.tokenizer ? state.tokenizer->vocab_size() : 0, state.seed});
   trained.model->to(read_train(train).dtype);

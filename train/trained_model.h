@@ -1,7 +1,6 @@
 // A trained model without its run: weights, and the tokenizer that gives its ids a meaning.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -14,7 +13,6 @@ namespace handgrad::train {
 struct TrainedModel {
   std::unique_ptr<models::Model> model;              ///< with its trained weights
   std::shared_ptr<const data::Tokenizer> tokenizer;  ///< nullptr when its ids are no text
-  std::int64_t step = 0;                             ///< updates that made it
 };
 
 /// From the last checkpoint of a run's folder, or from the folder of one checkpoint. Error when there is none, or when it

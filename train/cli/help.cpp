@@ -16,9 +16,6 @@
 namespace handgrad::train::cli {
 namespace {
 
-/// Text is not made wider than this on a wide terminal.
-std::size_t columns() { return std::min<std::size_t>(100, terminal_columns()); }
-
 /// What verbs are for, in the order in which help lists them.
 constexpr std::pair<const char*, const char*> kPurposes[] = {{"look", "look at numbers"},
                                                              {"train", "train"},
@@ -81,7 +78,7 @@ std::string lines(const std::vector<Entry>& entries, std::size_t width) {
   for (const Entry& entry : entries) {
     text += fmt::format("  {:<{}}  ", entry.name, width);
     if (entry.name.size() > width) text += "\n" + std::string(width + 4, ' ');
-    text += wrapped(entry.doc, width + 4, columns()) + "\n";
+    text += wrapped(entry.doc, width + 4, text_columns()) + "\n";
   }
   return text;
 }
@@ -103,14 +100,14 @@ std::vector<Entry> verb_entries(const CLI::App& command, std::string_view group 
 
 std::string program_help(const CLI::App& program) {
   std::string text =
-      fmt::format("usage  {}\n\n{}\n", usage(program), wrapped(program.get_description(), 0, columns()));
+      fmt::format("usage  {}\n\n{}\n", usage(program), wrapped(program.get_description(), 0, text_columns()));
   for (const auto& [group, purpose] : kPurposes)
     if (const auto entries = verb_entries(program, group); !entries.empty())
       text += fmt::format("\n{}\n{}", purpose, lines(entries, 10));
   return text + "\n" +
          wrapped(fmt::format("{0} VERB --help tells what a verb takes; {0} --version what this program is.",
                              program_name()),
-                 0, columns()) +
+                 0, text_columns()) +
          "\n";
 }
 
@@ -119,7 +116,7 @@ std::string program_help(const CLI::App& program) {
 std::string help_text(const CLI::App& command) {
   if (command.get_parent() == nullptr) return program_help(command);
   std::string text =
-      fmt::format("usage  {}\n\n{}\n", usage(command), wrapped(command.get_description(), 0, columns()));
+      fmt::format("usage  {}\n\n{}\n", usage(command), wrapped(command.get_description(), 0, text_columns()));
   if (const auto verbs = verb_entries(command); !verbs.empty())
     return text + "\n" + lines(verbs, 10) +
            fmt::format("\n{} ... --help tells what each takes.\n", full_name(command));

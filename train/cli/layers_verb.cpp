@@ -18,9 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Text is not made wider than this on a wide terminal.
-std::size_t columns() { return std::min<std::size_t>(100, terminal_columns()); }
-
 std::vector<nn::Key> plain_keys(const ConfigObject::Kind& kind) {
   std::vector<nn::Key> keys;
   for (const nn::Key& key : kind.keys)
@@ -57,8 +54,8 @@ constexpr std::size_t kLeast = 40;  // columns for what a key may be; with less 
 
 std::string kind_text(const ConfigObject::Kind& kind) {
   const std::string name = kind.type + (kind.usual ? " (the usual one)" : "");
-  std::string text = fmt::format("\n  {:<30}{}\n", name,
-                                 wrapped(kind.doc, std::max<std::size_t>(32, name.size() + 2), columns()));
+  std::string text = fmt::format(
+      "\n  {:<30}{}\n", name, wrapped(kind.doc, std::max<std::size_t>(32, name.size() + 2), text_columns()));
   std::size_t width = 0, default_width = 0;
   const std::vector<nn::Key> keys = plain_keys(kind);
   const auto default_of = [](const nn::Key& key) {
@@ -71,13 +68,13 @@ std::string kind_text(const ConfigObject::Kind& kind) {
   for (const nn::Key& key : keys) {
     std::size_t indent = 4 + width + 2 + default_width + 2;
     std::string gap = "  ";
-    if (indent + kLeast > columns()) {
+    if (indent + kLeast > text_columns()) {
       indent = 8;
       gap = "\n" + std::string(indent, ' ');
     }
     text += fmt::format("    {:<{}}  {:<{}}{}{}\n", last_name(key.pointer), width, default_of(key),
                         gap == "  " ? default_width : 0, gap,
-                        wrapped(value_text(key) + ": " + key.doc, indent, columns()));
+                        wrapped(value_text(key) + ": " + key.doc, indent, text_columns()));
   }
   return text;
 }

@@ -22,6 +22,8 @@ std::size_t terminal_columns() {
   return told > 0 && told < 10000 ? std::max<std::size_t>(told, kLeast) : kUsual;
 }
 
+std::size_t text_columns() { return std::min<std::size_t>(100, terminal_columns()); }
+
 bool wait_for_enter(const std::function<bool()>& stop) {
   constexpr int kMilliseconds = 50;
   while (!stop()) {

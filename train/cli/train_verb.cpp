@@ -126,9 +126,9 @@ std::vector<std::string> changes(const Json& before, const Json& now) {
 
 // ---- The run
 
-/// Brings the trainer to where the run stands, and says in which ways its config and its data are not what they were.
-std::vector<std::string> go_on(const std::string& folder, const CheckpointState& state, Run& run) {
-  load_checkpoint(checkpoint_of(folder), run.trainer());
+/// Brings the trainer to where `checkpoint` stands, and says in which ways the config and the data are not what they were.
+std::vector<std::string> go_on(const fs::path& checkpoint, Run& run) {
+  const CheckpointState state = load_checkpoint(checkpoint, run.trainer());
   std::vector<std::string> lines = changes(Json::parse(state.config), run.effective());
   if (const std::string now = run.origin().data; now != state.data)
     lines.push_back(fmt::format("the data were {}, are {}", state.data, now));
@@ -186,27 +186,26 @@ int train_run(const TrainOptions& options) {
   check_options(options);
   options.config.apply_threads();
   const Pace pace = Pace::parse(options.pace);
+  const fs::path path = folder_of(options);
+  const bool resumed = !options.resume.empty();
+  RunFolder::Lock lock;
+  if (!options.dry_run) {
+    lock.take(path);  // before anything in it is put in order, read or replaced
+    if (resumed) RunFolder::recover(path);
+  }
   StopOnSignal signals;
   const ConfigDocument document = load_document(options);
-  RunContext context{&signals.requested(), {}};
-  std::optional<CheckpointState> state;
-  if (!options.resume.empty()) {
-    state = read_checkpoint_state(checkpoint_of(options.resume));
-    context.tokenizer = state->tokenizer;
-  }
-  Run run(document, context);
-  const fs::path path = folder_of(options);
+  const fs::path checkpoint = resumed ? checkpoint_of(path) : fs::path();
+  Run run(document, {.stop = &signals.requested(),
+                     .tokenizer = resumed ? read_checkpoint_state(checkpoint).tokenizer : nullptr});
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
     dry_run(run, title_of(options));
     return 0;
   }
-  const bool resumed = !options.resume.empty();
-  RunFolder::Lock lock;
-  lock.take(path);  // before anything in it is replaced
   std::vector<std::string> notes = run.notes();
   if (resumed)
-    for (std::string& change : go_on(options.resume, *state, run)) notes.push_back(std::move(change));
+    for (std::string& change : go_on(checkpoint, run)) notes.push_back(std::move(change));
   if (resumed && run.trainer().step_count() >= run.last_step()) {
     print_nothing_to_do(run, path.string());
     return 0;
@@ -214,7 +213,7 @@ int train_run(const TrainOptions& options) {
   RunFolder folder = resumed ? RunFolder::open(path)
                              : RunFolder::create(path, options.overwrite ? RunFolder::Existing::overwrite
                                                                          : RunFolder::Existing::refuse);
-  lock.take(path);
+  lock.take(path);  // of a folder that was not there before
   const auto log = open_log(folder, options.log_level);
   for (const std::string& note : notes) log->info(note);
 
