@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
       [](const CLI::App* command, std::string, CLI::AppFormatMode) { return cli::help_text(*command); });
   cli::Chosen chosen;
   cli::add_inspect(app, chosen);
+  cli::add_explain(app, chosen);
   cli::add_generate(app, chosen);
   cli::add_layers(app, chosen);
   cli::add_train(app, chosen);

@@ -11,6 +11,13 @@ namespace handgrad::train::cli {
 void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
   auto* file = verb.add_option("config", config, "the config, a JSON file")->option_text("CONFIG");
   if (config_required) file->required();
+  add_options_to(verb);
+  verb.add_option("--dtype", dtype, "element type of the run: float32 or float64")
+      ->option_text("TYPE")
+      ->check(one_of({"float32", "float64"}));
+}
+
+void ConfigOptions::add_options_to(CLI::App& verb) {
   verb.add_option("--set", sets, "override one key, such as train.steps=500; may come several times")
       ->option_text("KEY=VALUE")
       ->take_all()
@@ -18,9 +25,6 @@ void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
   verb.add_option("--threads", threads, "threads to work with (default: the cores that the process may use)")
       ->option_text("N")
       ->check(between(1, 1024));
-  verb.add_option("--dtype", dtype, "element type of the run: float32 or float64")
-      ->option_text("TYPE")
-      ->check(one_of({"float32", "float64"}));
 }
 
 std::vector<std::string> ConfigOptions::all_sets() const {

@@ -29,6 +29,7 @@ void add_config(CLI::App& app, Chosen& chosen);
 void add_check(CLI::App& app, Chosen& chosen);
 void add_layers(CLI::App& app, Chosen& chosen);
 void add_trace(CLI::App& app, Chosen& chosen);
+void add_explain(CLI::App& app, Chosen& chosen);
 void add_manual(CLI::App& app, Chosen& chosen);
 
 /// Options that every verb with a config has.
@@ -39,6 +40,8 @@ struct ConfigOptions {
   std::string dtype;
 
   void add_to(CLI::App& verb, bool config_required);
+  /// Only --set and --threads, for a verb that finds its config itself.
+  void add_options_to(CLI::App& verb);
   /// `sets`, with those that other options stand for.
   std::vector<std::string> all_sets() const;
   /// Puts --threads into force.

@@ -1,0 +1,152 @@
+// The page of adam: one parameter, one gradient for each step, the optimiser that trains.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "handgrad/core/ops.h"
+#include "handgrad/core/parameter.h"
+#include "handgrad/train/adam.h"
+#include "handgrad/train/explain/page.h"
+#include "handgrad/train/explain/sheets.h"
+#include "handgrad/train/explain/words.h"
+#include "handgrad/train/text.h"
+
+namespace handgrad::train::explain {
+namespace {
+
+struct Settings {
+  AdamOptions options;
+  double start = 1;
+};
+
+Settings settings_of(const Request& request) {
+  Settings s;
+  s.start = number_option(request, "start", 1, -INFINITY);
+  s.options.lr = number_option(request, "lr", 1e-3, 0);
+  s.options.eps = number_option(request, "eps", 1e-8, 0);
+  s.options.weight_decay = number_option(request, "weight-decay", 0, 0);
+  if (const auto betas = request.lists.find("betas"); betas != request.lists.end()) {
+    if (betas->second.size() != 1 || betas->second.front().size() != 2)
+      refuse(request, fmt::format("--betas needs two numbers, got {}", typed(betas->second)), {},
+             "--betas 0.9,0.999");
+    s.options.betas = {betas->second.front()[0], betas->second.front()[1]};
+  }
+  return s;
+}
+
+/// The parameter and what the optimiser keeps of it.
+struct State {
+  double value, m, v;
+};
+
+State state_of(const Parameter& parameter, const Adam& adam) {
+  State state{parameter.array().value(0), 0, 0};
+  for (const nn::NamedArray& named : adam.state()) {
+    if (named.name == "value.exp_avg") state.m = named.array.value(0);
+    if (named.name == "value.exp_avg_sq") state.v = named.array.value(0);
+  }
+  return state;
+}
+
+/// "0.9 * 0.05 + 0.1 * 0.25  =  0.07", the second number squared for v.
+Sentence mean_line(double beta, double before, double gradient, const char* power, double after) {
+  const std::string rest =
+      constant_text(std::round((1 - beta) * 1e12) / 1e12);  // 0.1, and not 0.09999999999999998
+  Sentence s(constant_text(beta) + " * ");
+  s.add(before).add(" + " + rest + " * ");
+  if (gradient < 0 && *power != 0) {
+    s.add("(").add(gradient, Source::given).add(")");
+  } else {
+    s.add(gradient, Source::given);
+  }
+  return s.add(power).add("  =  ").add(after);
+}
+
+void write_step(Page& page, const Settings& s, std::size_t t, double gradient, const State& before,
+                const State& after) {
+  const auto [beta1, beta2] = s.options.betas;
+  const auto count = static_cast<double>(t);
+  const double keep1 = 1 - std::pow(beta1, count), keep2 = 1 - std::pow(beta2, count);
+  const double m = after.m / keep1, v = after.v / keep2;
+  page.section(Part::step, fmt::format("STEP {}", t), 0);
+  page.in_row(static_cast<std::int64_t>(t) - 1);
+  page.scalar("1", "gradient", Sentence("g  =  ").add(gradient, Source::given), "gradient", gradient);
+  page.scalar("2", "m", mean_line(beta1, before.m, gradient, "", after.m), "m", after.m);
+  page.scalar("3", "v", mean_line(beta2, before.v, gradient, "^2", after.v), "v", after.v);
+  page.scalar("4", "m corrected",
+              Sentence("m / (1 - ")
+                  .add(beta1, Source::given)
+                  .add(fmt::format("^{})  =  ", t))
+                  .add(after.m)
+                  .add(" / ")
+                  .add(keep1)
+                  .add("  =  ")
+                  .add(m),
+              "m_corrected", m);
+  page.scalar("5", "v corrected",
+              Sentence("v / (1 - ")
+                  .add(beta2, Source::given)
+                  .add(fmt::format("^{})  =  ", t))
+                  .add(after.v)
+                  .add(" / ")
+                  .add(keep2)
+                  .add("  =  ")
+                  .add(v),
+              "v_corrected", v);
+  page.scalar("6", "root", Sentence("sqrt(").add(v).add(")  =  ").add(std::sqrt(v)), "root", std::sqrt(v));
+  Sentence update(fmt::format("-{} * ", constant_text(s.options.lr)));
+  update.add(m).add(" / (").add(std::sqrt(v)).add(" + " + constant_text(s.options.eps) + ")");
+  if (s.options.weight_decay > 0)
+    update
+        .add(fmt::format(" - {} * {} * ", constant_text(s.options.lr), constant_text(s.options.weight_decay)))
+        .add(before.value);
+  page.scalar("7", "update", update.add("  =  ").add(after.value - before.value), "update",
+              after.value - before.value);
+  page.scalar("8", "value",
+              Sentence()
+                  .add(before.value)
+                  .add(after.value < before.value ? " - " : " + ")
+                  .add(std::abs(after.value - before.value))
+                  .add("  =  ")
+                  .add(after.value, Source::computed, 10),
+              "value", after.value);
+}
+
+std::string python(const Request& request, const Settings& s, const Row& gradients, double value) {
+  const std::string type = fmt::format("dtype=torch.{}", name_of(request.dtype));
+  return "import torch\n" +
+         fmt::format("value = torch.tensor({}, {}, requires_grad=True)\n", python_number(s.start), type) +
+         fmt::format("adam = torch.optim.{}([value], lr={}, betas=({}, {}), eps={}, weight_decay={})\n",
+                     s.options.weight_decay > 0 ? "AdamW" : "Adam", s.options.lr, s.options.betas[0],
+                     s.options.betas[1], s.options.eps, s.options.weight_decay) +
+         fmt::format("for g in {}:\n", python_list(gradients)) +
+         fmt::format("    value.grad = torch.tensor(g, {})\n    adam.step()\n", type) +
+         python_line("print(value.item())", number_text(value, 10));
+}
+
+}  // namespace
+
+Explanation explain_adam(const Request& request) {
+  const Settings s = settings_of(request);
+  Row gradients;
+  for (const Row& row : request.rows) gradients.insert(gradients.end(), row.begin(), row.end());
+  Page page(request,
+            fmt::format("adam: one parameter that starts as {}, {}", number_text(s.start),
+                        plural(static_cast<std::int64_t>(gradients.size()), "step", "steps")),
+            "Every number is the optimiser's own.");
+  // A matrix of one number: weight decay leaves vectors alone.
+  Parameter parameter("value", Tensor::full({1, 1}, s.start, request.dtype));
+  Adam adam({{"value", &parameter, nullptr}}, s.options, Decay::decoupled);
+  State before{s.start, 0, 0};
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    parameter.zero_grad();
+    (parameter * gradients[i]).backward();  // a loss whose gradient is the given number
+    adam.step(s.options.lr);
+    const State after = state_of(parameter, adam);
+    write_step(page, s, i + 1, gradients[i], before, after);
+    before = after;
+  }
+  return page.finish(usual_next(request), python(request, s, gradients, before.value));
+}
+
+}  // namespace handgrad::train::explain
