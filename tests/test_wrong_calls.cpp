@@ -204,8 +204,81 @@ const std::vector<WrongCall>& wrong_calls() {
       {"generate nowhere --prompt T", 1,
        "\"nowhere\": does not exist\n"
        "  try: the folder of a run, such as runs/toy\n"},
+      {"explain layer_norm 2 2 6 6 --scale 1,1,2", 2,
+       "explain layer_norm: --scale needs 4 numbers, one for each feature of x, got 3\n"
+       "  x      2 2 6 6\n"
+       "  scale  1 1 2\n"
+       "  try    --scale 1,1,2,1\n"},
+      {"explain layer_norm 2 2 6 6 --upstream 1,0,0,0,0", 2,
+       "explain layer_norm: --upstream needs 4 numbers, one for each number of the output, got 5\n"
+       "  x         2 2 6 6\n"
+       "  upstream  1 0 0 0 0\n"
+       "  try       --upstream 1,0,0,0\n"},
+      {"explain layer_norm 2 2 6 6 / 1 2 3", 2,
+       "explain layer_norm: every row needs as many numbers as the first, 4, got 3 in row 2\n"
+       "  x  2 2 6 6 / 1 2 3\n"},
+      {"explain layer_norm", 2,
+       "explain layer_norm: needs numbers; rows are parted by a slash\n"
+       "  try  handgrad explain layer_norm 2 2 6 6\n"},
+      {"explain layer_norm 2 two 6 6", 2,
+       "explain layer_norm: x must be numbers, got \"two\"\n"},
+      {"explain layer_norm 2 2 6 6 --eps -1", 2,
+       "explain layer_norm: --eps must be at least 0, got -1\n"},
+      {"explain layer_norm 2 2 6 6 --weight 1,1", 2,
+       "explain layer_norm: takes no --weight; it takes --eps, --scale, --shift, --upstream and --lr\n"},
+      {"explain layer_norm 2 2 6 6 --layer norm1", 2,
+       "explain layer_norm: --layer belongs to a run or a config, not to an operation\n"
+       "  try: handgrad explain runs/toy --layer final_norm\n"},
+      {"explain layer_norm 2 2 6 6 --part middle", 2,
+       "explain: --part must be all, forward, backward or step, got middle\n"
+       "  try: handgrad explain --help\n"},
+      {"explain softmax 1 2 3 --part step", 2,
+       "explain softmax: there is no part step here\n"},
+      {"explain linear 2 3", 2,
+       "explain linear: needs --weight, a row of it for each output\n"
+       "  x    2 3\n"
+       "  try  handgrad explain linear 2 3 --weight 1,0/0,1/1,1\n"},
+      {"explain cross_entropy 2 1 0 --target 3", 2,
+       "explain cross_entropy: --target must lie in 0..2, got 3\n"
+       "  x       2 1 0\n"
+       "  target  3\n"
+       "  try     --target 0\n"},
+      {"explain layer_nrom 2 2 6 6", 2,
+       "explain: there is no operation, run or config \"layer_nrom\"; did you mean \"layer_norm\"? (known: adam, attention, cross_entropy, gelu, layer_norm, linear, rms_norm, softmax)\n"},
+      {"explain", 2,
+       "explain: needs OPERATION_OR_RUN, an operation, a run's folder, or a config\n"
+       "  try: handgrad explain --help\n"},
+      {"explain run", 2,
+       "explain run: needs --layer, a module of the model\n"
+       "  modules  tok_emb, pos_emb, drop_emb, trf_blocks, trf_blocks.0, trf_blocks.0.norm1 and 14 more\n"
+       "  try: --layer final_norm\n"},
+      {"explain run --layer norm3", 2,
+       "explain run: there is no module \"norm3\"; did you mean \"norm1\"?\n"
+       "  modules  tok_emb, pos_emb, drop_emb, trf_blocks, trf_blocks.0, trf_blocks.0.norm1 and 14 more\n"
+       "  try: --layer norm1\n"},
+      {"explain run --layer final_norm --step 4", 1,
+       "explain run: no step 4; this run has 3 steps\n"
+       "  try: --step 3\n"},
+      {"explain run --layer final_norm --step soon", 2,
+       "explain run: --step must be a step or 'last', got 'soon'\n"
+       "  try: --step 100, --step last\n"},
+      {"explain run --layer final_norm --row 99,0", 2,
+       "explain run: --row needs B,T with B in 0..15, got 99,0\n"
+       "  try: --row 0,0\n"},
+      {"explain run --layer final_norm --at ''", 2,
+       "explain run: --at must not be empty\n"
+       "  try: --at \"The \"\n"},
+      {"explain run --layer final_norm --at 'The blue boat brought'", 2,
+       "explain run: --at must have at most 16 tokens, the context of this model, got 21\n"},
+      {"explain run --layer final_norm --at The --row 0,0", 2,
+       "explain run: --at and --row both choose a row; give one of them\n"},
+      {"explain run --layer final_norm --scale 1,1", 2,
+       "explain run: takes no --scale: it comes from the model\n"},
+      {"explain folder --layer final_norm", 1,
+       "explain: 'folder' holds no run: there is no config.json in it\n"
+       "  try: the folder of a run, such as runs/toy\n"},
       {"nonsense", 2,
-       "handgrad: there is no \"nonsense\" (known: bench, check, config, generate, inspect, layers, trace, train)\n"
+       "handgrad: there is no \"nonsense\" (known: bench, check, config, explain, generate, inspect, layers, trace, train)\n"
        "  try: handgrad --help\n"},
       {"config", 2,
        "config: needs show, schema or reference\n"

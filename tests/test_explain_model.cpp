@@ -1,0 +1,245 @@
+// explain for a real row of a real model, for any module, and for the operations beside layer_norm.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "expect.h"
+#include "handgrad/core/ops.h"
+#include "handgrad/train/recording.h"
+#include "program.h"
+#include "temporary_folder.h"
+
+using namespace handgrad;
+using nlohmann::json;
+
+namespace {
+
+using Row = std::vector<double>;
+
+Outcome run(const TemporaryFolder& folder, const std::string& arguments) {
+  Outcome outcome = handgrad_in(folder.path(), arguments);
+  CHECK_MESSAGE(outcome.status == 0, outcome.err);
+  return outcome;
+}
+
+/// A toy of six steps in the folder `run`, with a checkpoint after each fourth.
+void train_six(const TemporaryFolder& folder, const std::string& more = "") {
+  run(folder, "train " + config_path("toy.json") +
+                  " --quiet --out run --set train.steps=6 --set train.checkpoint_every=4 " + more);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+void check_narrow(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    CHECK_MESSAGE((line.size() <= 100 || has(line, " explain ")), line);  // a command is as long as it is
+}
+
+void near(const json& numbers, const Array& expected) {
+  expect::near(expected, numbers.get<Row>(), 1e-12, 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("explain RUN: one row of a LayerNorm, and all of them as training added them up") {
+  const TemporaryFolder folder;
+  train_six(folder);
+  const train::Recording recording(folder.path() / "run" / train::kRecordingFile);
+  const auto recorded = [&](const std::string& name, std::int64_t step) {
+    std::size_t i = 0;
+    while (recording.parameters()[i].name != name) ++i;
+    return recording.read(i, step);
+  };
+  for (const std::string norm : {"trf_blocks.0.norm1", "final_norm"}) {
+    // At step 5 there is no checkpoint: the run is repeated from the fourth.
+    const json page = run(folder, "explain run --layer " + norm + " --step 5 --json").json();
+    CHECK(page["origin"] == "re-run from step 4 to 5");
+    CHECK(page["dtype"] == "float32");
+    CHECK(page["row"] == json{0, 15});
+    CHECK(page["all_rows"]["rows"] == 256);
+    // What all rows give is the gradient that made the sixth step.
+    const auto floats = [](const json& numbers) {
+      std::vector<float> list;
+      for (const json& number : numbers) list.push_back(number.get<float>());
+      return list;
+    };
+    const auto as_floats = [](const Row& row) { return std::vector<float>(row.begin(), row.end()); };
+    CHECK(floats(page["all_rows"]["dscale"]) == as_floats(recorded(norm + ".scale", 6).gradient));
+    CHECK(floats(page["all_rows"]["dshift"]) == as_floats(recorded(norm + ".shift", 6).gradient));
+    CHECK(floats(page["scale"]) == as_floats(recorded(norm + ".scale", 5).value));
+    // The lines are those of the form that trains, to rounding.
+    for (std::size_t i = 0; i < 32; ++i)
+      CHECK(page["model_output"][i].get<double>() ==
+            doctest::Approx(page["rows"][0]["output"][i].get<double>()).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("explain RUN: every row of a pass gives its part of d scale") {
+  const TemporaryFolder folder;
+  train_six(folder, "--set train.batch_size=2 --set model.context_length=4");
+  Row sum(32, 0.0);
+  json all;
+  for (int b = 0; b < 2; ++b)
+    for (int t = 0; t < 4; ++t) {
+      const json page = run(folder, "explain run --layer norm2 --dtype float64 --row " + std::to_string(b) +
+                                        "," + std::to_string(t) + " --json")
+                            .json();
+      for (std::size_t i = 0; i < 32; ++i) sum[i] += page["backward"]["dscale"][i].get<double>();
+      all = page["all_rows"]["dscale"];
+    }
+  for (std::size_t i = 0; i < 32; ++i) CHECK(std::abs(all[i].get<double>() - sum[i]) < 1e-15);
+}
+
+TEST_CASE("explain RUN --at: the row of a text's last letter") {
+  const TemporaryFolder folder;
+  train_six(folder);
+  const std::string page = run(folder, "explain run --layer final_norm --at 'The blue boat br' --then o").out;
+  check_narrow(page);
+  CHECK(has(page,
+            "final_norm at step 6, the row of the last token, \"r\"; 1 of 16 rows, 32 features, float32\n"
+            "weights from checkpoint step-000006\n"));
+  CHECK(has(page,
+            "FORWARD                                                  [0]         [1]         [2] ...        "
+            "[31]\n"));
+  CHECK(has(page, "     The loss is -log p(\"o\" comes next), as --then says.\n"));
+  CHECK(has(page, "ONE SGD STEP, lr = 0.1, with this row alone"));
+  // Only the last token makes the loss here, so one row makes the whole gradient of the last norm.
+  const json numbers =
+      run(folder, "explain run --layer final_norm --dtype float64 --at 'The b' --json").json();
+  near(numbers["backward"]["dscale"],
+       Tensor::of(numbers["all_rows"]["dscale"].get<Row>(), {32}, DType::float64).array());
+  // A config alone has its first weights: ones and zeros.
+  const json first =
+      run(folder, "explain " + config_path("toy.json") + " --layer norm1 --at The --json").json();
+  CHECK(first["origin"] == "first weights");
+  CHECK(first["scale"] == json(Row(32, 1.0)));
+}
+
+TEST_CASE("explain RUN: a repeated run that gives other numbers than were recorded is refused") {
+  const TemporaryFolder folder;
+  train_six(folder);
+  run(folder, "train " + config_path("toy.json") +
+                  " --quiet --out other --set train.steps=6 --weights run/checkpoints/step-000006");
+  const Outcome outcome = handgrad_in(folder.path(), "explain other --layer final_norm --step 5");
+  CHECK(outcome.status == 1);
+  CHECK(has(outcome.err,
+            "explain other: repeating the run does not give the trf_blocks.0.norm1.scale that it recorded at "
+            "step 5\n"));
+}
+
+TEST_CASE("explain RUN: the plain form of any module, its arrays whole in JSON") {
+  const TemporaryFolder folder;
+  train_six(folder);
+  const std::string page = run(folder, "explain run --layer ff --at 'The b'").out;
+  check_narrow(page);
+  CHECK(has(page, "trf_blocks.0.ff (feed_forward) at step 6, the row of the last token, \"b\"; float32\n"));
+  CHECK(has(page, "  2  gelu                 of 1             [1, 5, 128] "));
+  CHECK(has(page, "                   saved  x [1, 5, 32], weight [128, 32]\n"));
+  for (const char* layer : {"tok_emb", "att", "out_head", "trf_blocks.0", "out_proj", "layers.1"}) {
+    const json numbers =
+        run(folder, std::string("explain run --layer ") + layer + " --at 'The b' --json").json();
+    REQUIRE(!numbers["operations"].empty());
+    const json& last = numbers["operations"].back();
+    CHECK(last["result"]["values"].size() >= 5 * 32);
+    CHECK(last["result"]["shape"][1] == 5);
+    CHECK(last["upstream"]["shape"] == last["result"]["shape"]);
+  }
+}
+
+TEST_CASE("explain of other operations agrees with the library in float64") {
+  const TemporaryFolder folder;
+  const auto page = [&](const std::string& arguments) {
+    return run(folder, "explain " + arguments + " --json").json();
+  };
+  const DType wide = DType::float64;
+  const Array up = Tensor::of({0.5, -1, 2}, wide).array();
+  const std::string x = " 0.3 -1.7 2.25 ", upstream = " --upstream 0.5,-1,2";
+  {
+    const Tensor in = expect::leaf({0.3, -1.7, 2.25}, wide), scale = expect::leaf({1, 2, -1}, wide);
+    const Tensor out = rms_norm(in, scale, 0.01);
+    out.backward(up);
+    const json p = page("rms_norm" + x + "--scale 1,2,-1 --eps 0.01" + upstream);
+    near(p["rows"][0]["forward"]["output"], out.array());
+    near(p["rows"][0]["backward"]["dx"], in.grad());
+    near(p["rows"][0]["backward"]["dscale"], scale.grad());
+  }
+  {
+    const Tensor in = expect::leaf({0.3, -1.7, 2.25}, wide), out = softmax(in);
+    out.backward(up);
+    const json p = page("softmax" + x + upstream);
+    near(p["rows"][0]["forward"]["output"], out.array());
+    near(p["rows"][0]["backward"]["dx"], in.grad());
+    near(p["rows"][0]["backward"]["dx_by_formula"], in.grad());
+  }
+  {
+    const Tensor in = expect::leaf({0.3, -1.7, 2.25}, wide), out = gelu(in);
+    out.backward(up);
+    const json p = page("gelu" + x + upstream);
+    near(p["rows"][0]["forward"]["output"], out.array());
+    near(p["rows"][0]["backward"]["dx"], in.grad());
+  }
+  {
+    const Tensor in = expect::leaf(Tensor::of({{0.3, -1.7, 2.25}, {1, 2, 3}}, wide).array());
+    const Tensor loss = cross_entropy(in, Ids::of({2, 0}));
+    loss.backward();
+    const json p = page("cross_entropy" + x + "/ 1 2 3 --target 2,0");
+    CHECK(p["forward"]["loss"].get<double>() == doctest::Approx(loss.item()));
+    Row both = p["rows"][0]["backward"]["dlogits"].get<Row>();
+    for (const double g : p["rows"][1]["backward"]["dlogits"].get<Row>()) both.push_back(g);
+    expect::near(in.grad(), both, 1e-12, 1e-12);
+  }
+  {
+    const Tensor in = expect::leaf(Tensor::of({{0.3, -1.7, 2.25}}, wide).array()),
+                 weight = expect::leaf(Tensor::of({{1, 0.5, 2}, {-1, 3, 0}}, wide).array()),
+                 bias = expect::leaf({0.1, -0.2}, wide);
+    const Tensor out = linear(in, weight, bias);
+    out.backward(Tensor::of({{1, -2}}, wide).array());
+    const json p = page("linear" + x + "--weight 1,0.5,2/-1,3,0 --bias 0.1,-0.2 --upstream 1,-2");
+    near(p["rows"][0]["forward"]["output"], out.array());
+    near(p["rows"][0]["backward"]["dx"], in.grad());
+    near(p["backward"]["dweight_1"], slice(Tensor::constant(weight.grad()), 0, 1, 2).array());
+    near(p["backward"]["dbias"], bias.grad());
+  }
+  {
+    const Tensor qkv = expect::leaf(
+        Tensor::of({{1, 0, 0.5, 2, 3, -1}, {0, 1, 1, 1, -2, 4}}, wide).array().reshape({1, 2, 6}));
+    const Tensor out = causal_attention(qkv, 1);
+    out.backward(Tensor::of({{0, 0}, {1, 0}}, wide).array().reshape({1, 2, 2}));
+    const json p = page("attention 1 0 / 0 1 --keys 0.5,2/1,1 --values 3,-1/-2,4");
+    near(p["forward"]["output_1"], slice(out, 1, 1, 2).array());
+    near(p["backward"]["d_query_1"], Tensor::of({qkv.grad().value(6), qkv.grad().value(7)}, wide).array());
+    near(p["backward"]["d_key_0"], Tensor::of({qkv.grad().value(2), qkv.grad().value(3)}, wide).array());
+    near(p["backward"]["d_value_0"], Tensor::of({qkv.grad().value(4), qkv.grad().value(5)}, wide).array());
+  }
+  {
+    const json p = page("adam 0.5 -0.25 --lr 0.1");
+    CHECK(p["rows"][0]["step"]["m_corrected"].get<double>() == doctest::Approx(0.5));
+    CHECK(p["rows"][0]["step"]["value"].get<double>() == doctest::Approx(0.9));  // the first step is lr
+    const double m = (0.9 * 0.05 - 0.1 * 0.25) / (1 - 0.81),
+                 v = (0.999 * 0.00025 + 0.001 * 0.0625) / (1 - 0.998001);
+    CHECK(p["rows"][1]["step"]["value"].get<double>() ==
+          doctest::Approx(0.9 - 0.1 * m / (std::sqrt(v) + 1e-8)));
+  }
+}
+
+TEST_CASE("explain: pages of every operation are at most 100 columns wide, with gaps and in Python too") {
+  const TemporaryFolder folder;
+  for (const std::string operation :
+       {"layer_norm 0.123456789 -2.3456789 3e5 1e-7", "rms_norm 1 7 3 4 5 6 7 8 / 2 2 2 2 1 1 1 1",
+        "softmax -- 1 2 3 / -inf 1 0", "gelu -1 0.3333333333 2", "cross_entropy 2 1 0.1 / 1 2 3 --target 2,0",
+        "linear 1 2 / 3 4 --weight 1,0/0,1/0.3333333333333,2", "attention 1 0 / 0 1 / 0.333333333 1",
+        "adam 0.1 -0.2 0.3", "softmax 1 2 3 4 5 6 7 8 9 10 11",
+        "adam 0.1 --weight-decay 0.5 --betas 0.5,0.25"}) {
+    CAPTURE(operation);
+    const bool after_dashes = has(operation, " -- ");
+    const auto with = [&](const std::string& option) {
+      return after_dashes ? option + " " + operation : operation + " " + option;
+    };
+    for (const char* option : {"", "--blank"}) check_narrow(run(folder, "explain " + with(option)).out);
+    CHECK(has(run(folder, "explain " + with("--blank")).out, "____"));
+    CHECK(has(run(folder, "explain " + with("--python")).out, "import torch\n"));
+  }
+}
