@@ -248,7 +248,8 @@ TEST_CASE("explain layer_norm agrees with independent arithmetic on a thousand r
     // What the closed form's three terms add up to, and the way through every line, are one.
     for (std::size_t j = 0; j < width; ++j)
       CHECK(close(p.sum_of_terms[j] / p.deviation, p.d_x[j], 2 / hand.deviation));
-    for (std::size_t j = 0; j < width; ++j) CHECK(a.new_scale[j] == scale[j] - 0.1 * a.d_scale[j]);
+    // The optimiser rounds once.
+    for (std::size_t j = 0; j < width; ++j) CHECK(a.new_scale[j] == std::fma(-0.1, a.d_scale[j], scale[j]));
     CHECK(widest_line(explain::text(explain::sheet(q, a), {})) <= 100);
   }
 }
@@ -291,7 +292,7 @@ TEST_CASE("explain layer_norm: several rows, each by itself, share scale and shi
       text,
       "     d scale       row 1                                      -1           0           0           0\n"
       "     d scale       + row 2                                    -1           0           0           0\n"
-      "                   all together                               -2           0           0           "
+      "                     all together                             -2           0           0           "
       "0\n"));
 }
 
@@ -327,7 +328,7 @@ TEST_CASE("explain layer_norm: parts, a work sheet, another type") {
   CHECK(!has(blank, "0.99999875"));
   const json narrow = explained_json("layer_norm 2 2 6 6 --dtype float32");
   CHECK(narrow["dtype"] == "float32");
-  CHECK(narrow["rows"][0]["normalized"][3] == 0.99999875);
+  CHECK(narrow["rows"][0]["normalized"][3] == 0.9999988);
   CHECK(narrow["rows"][0]["deviation"] == 2.0000024);  // the float next to 2.0000025
 }
 

@@ -266,8 +266,10 @@ const std::vector<WrongCall>& wrong_calls() {
        "explain run: --row needs B,T with B in 0..15, got 99,0\n"
        "  try: --row 0,0\n"},
       {"explain run --layer final_norm --at ''", 2,
-       "explain run: --at must not be empty\n"
-       "  try: --at \"The \"\n"},
+       "explain: --at must not be empty\n"
+       "  try: handgrad explain --help\n"},
+      {"explain layer_norm 2 2 6 6 --eps -.5", 2,
+       "explain layer_norm: --eps must be at least 0, got -0.5\n"},
       {"explain run --layer final_norm --at 'The blue boat brought'", 2,
        "explain run: --at must have at most 16 tokens, the context of this model, got 21\n"},
       {"explain run --layer final_norm --at The --row 0,0", 2,

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
@@ -48,6 +52,22 @@ int report(const std::exception& error, int status) {
   return status;
 }
 
+/// The arguments in the order in which CLI11 takes them, the last one first. CLI11 knows that -1 is a number and takes -.5
+/// and -inf for options: a blank before them keeps it from that.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  for (std::string& word : words) {
+    const char* end = word.data() + word.size();
+    double number = 0;
+    const auto [stopped, error] = std::from_chars(word.data(), end, number);
+    const bool digit_follows = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
+    if (word.starts_with('-') && !digit_follows && error == std::errc() && stopped == end)
+      word.insert(0, " ");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("A small autograd framework that trains a GPT on a CPU and hides nothing.", "handgrad");
   app.set_help_flag("-h,--help", "this text");
@@ -67,7 +87,7 @@ int run(int argc, char** argv) {
   cli::add_bench(app, chosen);
   cli::add_manual(app, chosen);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments(argc, argv));
     cli::refuse_empty_values(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);

@@ -11,6 +11,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/near_match.h"
+#include "handgrad/train/cli/help.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/explain/model_row.h"
 #include "handgrad/train/explain/operation.h"
@@ -67,12 +68,17 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+/// A word as it is typed; the blank before a negative number (see arguments() in cli.cpp) is not.
+std::string word_text(const std::string& word) {
+  return shell_word(word.substr(word.starts_with(" -") ? 1 : 0));
+}
+
 /// What was typed, without the options that only say how to print it.
 std::string command_of(const Typed& typed) {
   std::string command = fmt::format("{} explain {}", program_name(), shell_word(typed.what));
-  for (const std::string& number : typed.numbers) command += " " + shell_word(number);
+  for (const std::string& number : typed.numbers) command += " " + word_text(number);
   for (const auto* options : {&typed.lists, &typed.words})
-    for (const auto& [name, value] : *options) command += fmt::format(" --{} {}", name, shell_word(value));
+    for (const auto& [name, value] : *options) command += fmt::format(" --{} {}", name, word_text(value));
   for (const auto& [name, value] :
        {std::pair{"dtype", &typed.dtype}, std::pair{"layer", &typed.layer}, std::pair{"at", &typed.at},
         std::pair{"then", &typed.then}, std::pair{"row", &typed.row}, std::pair{"step", &typed.step}})
@@ -190,10 +196,11 @@ CLI::Option* add_kept(CLI::App& verb, std::map<std::string, std::string>& kept, 
 }
 
 std::string operations_text() {
-  std::string text = "operations";
+  std::vector<Entry> entries;
   for (const explain::Operation& operation : explain::operations())
-    text += fmt::format("\n  {:<24}  {}", fmt::format("{} {}", operation.name, operation.example),
-                        operation.does);
+    entries.push_back({fmt::format("{} {}", operation.name, operation.example), operation.does});
+  std::string text = "operations\n" + entry_lines(entries, 18);
+  text.pop_back();
   return text;
 }
 
@@ -249,8 +256,8 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   verb->add_option("--dtype", typed->dtype, "float64 (an operation's default), or float32; a run has its own")
       ->option_text("TYPE")
       ->check(one_of({"float32", "float64"}));
-  verb->add_option("--part", typed->part, "only the forward pass, the backward pass or the step")
-      ->option_text("forward|backward|step")
+  verb->add_option("--part", typed->part, "only forward, backward or step")
+      ->option_text("PART")
       ->check(one_of({"all", "forward", "backward", "step"}));
   verb->add_flag("--blank", typed->blank, "a work sheet: gaps in the place of what is computed");
   verb->add_flag("--python", typed->python, "the same lines for PyTorch, with the numbers to expect");

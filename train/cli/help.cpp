@@ -22,11 +22,6 @@ constexpr std::pair<const char*, const char*> kPurposes[] = {{"look", "look at n
                                                              {"files", "files and configs"},
                                                              {"prove", "measure and prove"}};
 
-/// A name and what it stands for: an option, an operand or a verb.
-struct Entry {
-  std::string name, doc;
-};
-
 bool is_shown(const CLI::App* verb) { return !verb->get_group().empty(); }
 
 std::vector<const CLI::App*> verbs_of(const CLI::App& command) { return command.get_subcommands(is_shown); }
@@ -73,16 +68,6 @@ std::string usage(const CLI::App& command) {
   return text + (options_of(command).size() > 1 ? " [OPTION]..." : "");
 }
 
-std::string lines(const std::vector<Entry>& entries, std::size_t width) {
-  std::string text;
-  for (const Entry& entry : entries) {
-    text += fmt::format("  {:<{}}  ", entry.name, width);
-    if (entry.name.size() > width) text += "\n" + std::string(width + 4, ' ');
-    text += wrapped(entry.doc, width + 4, text_columns()) + "\n";
-  }
-  return text;
-}
-
 std::size_t widest(const std::vector<Entry>& entries, std::size_t least, std::size_t most) {
   std::size_t width = least;
   for (const Entry& entry : entries)
@@ -103,7 +88,7 @@ std::string program_help(const CLI::App& program) {
       fmt::format("usage  {}\n\n{}\n", usage(program), wrapped(program.get_description(), 0, text_columns()));
   for (const auto& [group, purpose] : kPurposes)
     if (const auto entries = verb_entries(program, group); !entries.empty())
-      text += fmt::format("\n{}\n{}", purpose, lines(entries, 10));
+      text += fmt::format("\n{}\n{}", purpose, entry_lines(entries, 10));
   return text + "\n" +
          wrapped(fmt::format("{0} VERB --help tells what a verb takes; {0} --version what this program is.",
                              program_name()),
@@ -113,17 +98,27 @@ std::string program_help(const CLI::App& program) {
 
 }  // namespace
 
+std::string entry_lines(const std::vector<Entry>& entries, std::size_t width) {
+  std::string text;
+  for (const Entry& entry : entries) {
+    text += entry.name.size() > width ? fmt::format("  {}\n{:{}}", entry.name, "", width + 4)
+                                      : fmt::format("  {:<{}}  ", entry.name, width);
+    text += wrapped(entry.doc, width + 4, text_columns()) + "\n";
+  }
+  return text;
+}
+
 std::string help_text(const CLI::App& command) {
   if (command.get_parent() == nullptr) return program_help(command);
   std::string text =
       fmt::format("usage  {}\n\n{}\n", usage(command), wrapped(command.get_description(), 0, text_columns()));
   if (const auto verbs = verb_entries(command); !verbs.empty())
-    return text + "\n" + lines(verbs, 10) +
+    return text + "\n" + entry_lines(verbs, 10) +
            fmt::format("\n{} ... --help tells what each takes.\n", full_name(command));
   const auto operands = operands_of(command), options = options_of(command);
   const std::size_t width = std::max(widest(operands, 0, 26), widest(options, 0, 26));
-  if (!operands.empty()) text += "\n" + lines(operands, width);
-  text += "\n" + lines(options, width);
+  if (!operands.empty()) text += "\n" + entry_lines(operands, width);
+  text += "\n" + entry_lines(options, width);
   if (!command.get_footer().empty()) text += "\n" + command.get_footer() + "\n";
   return text;
 }

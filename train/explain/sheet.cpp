@@ -170,7 +170,7 @@ std::string text(const Sheet& sheet, const SheetOptions& options) {
   for (const Section& section : sheet.sections)
     if (options.part == Part::all || options.part == section.part)
       text += "\n" + Printer(section, options.blank).text();
-  return sheet.next.empty() ? text : text + next_lines(sheet.next);
+  return sheet.next.empty() ? text : text + next_lines(sheet.next, kColumns);
 }
 
 }  // namespace handgrad::train::explain
