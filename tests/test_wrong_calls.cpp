@@ -246,7 +246,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"explain layer_nrom 2 2 6 6", 2,
        "explain: there is no operation, run or config \"layer_nrom\"; did you mean \"layer_norm\"? (known: adam, attention, cross_entropy, gelu, layer_norm, linear, rms_norm, softmax)\n"},
       {"explain", 2,
-       "explain: needs OPERATION_OR_RUN, an operation, a run's folder, or a config\n"
+       "explain: needs WHAT, an operation, a run's folder, or a config\n"
        "  try: handgrad explain --help\n"},
       {"explain run", 2,
        "explain run: needs --layer, a module of the model\n"

@@ -212,7 +212,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("explain", "every line of an operation's arithmetic, forward, backward and one step")
           ->group("look");
   verb->add_option("what", typed->what, "an operation, a run's folder, or a config")
-      ->option_text("OPERATION_OR_RUN")
+      ->option_text("WHAT")
       ->required();
   verb->add_option("numbers", typed->numbers,
                    "x of the operation; rows are parted by a slash: 2 2 6 6 / 1 7 9 15")
