@@ -256,19 +256,15 @@ int64_t backward_scratch(int64_t length, int64_t size) {
 }
 
 // The gradients of one block's scores from those of its weights, row by row. On return dp holds them, and p the weights
-// that met the values, after dropout.
+// that met the values, after dropout. Rows beyond the length are zeros when they come, since their dy is 0.
 template <class T>
 void scores_backward(T* dp, T* p, int64_t first, int64_t rows, uint32_t* buffer, const AttentionHead<T>& head,
                      const Extent& e) {
   const Vec<T> scale = set(static_cast<T>(head.scale));
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; r < at_most(rows, e.length - first); ++r) {
     const int64_t n = first + r + 1;
     T* const row = p + r * e.score_ld;
     T* const drow = dp + r * e.score_ld;
-    if (n > e.length) {
-      zero_row(drow, e.rows);
-      continue;
-    }
     const uint32_t* const bits = head.drop != nullptr ? bits_of_row(buffer, head, n - 1) : nullptr;
     if (bits != nullptr) drop_row(drow, n, bits, *head.drop);
     softmax_row_backward(drow, row, n, scale);

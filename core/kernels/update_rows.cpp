@@ -20,15 +20,13 @@ template <bool Nesterov, class T>
 void sgd_momentum(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>& f) {
   const Vec<T> minus_lr = set(-f.lr), scale = set(f.gradient_scale), l2 = set(f.l2);
   const Vec<T> momentum_factor = set(f.momentum_factor);
-  // The first momentum is the gradient itself, whatever the dampening; what stands in the buffer is not read
-  // as a number, so it may be anything.
-  const Vec<T> keep = set(f.first ? T(0) : f.momentum_factor);
+  // The first momentum is the gradient itself, whatever the dampening.
   const Vec<T> take = set(f.first ? T(1) : f.gradient_factor);
   each<T>(
       n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
         const Vec<T> w = load(value + i, lanes);
         const Vec<T> g = fma(l2, w, scale * load(gradient + i, lanes));
-        const Vec<T> m = fma(keep, load(momentum + i, lanes), take * g);
+        const Vec<T> m = fma(momentum_factor, load(momentum + i, lanes), take * g);
         store(momentum + i, m, lanes);
         Vec<T> step = m;
         if constexpr (Nesterov) step = fma(momentum_factor, m, g);

@@ -43,8 +43,8 @@ FIRST = ["*test_ops.cpp", "*test_golden_operations.cpp", "*test_arithmetic.cpp",
          "*test_pointwise.cpp", "*test_products.cpp", "*test_reduce.cpp", "*test_select.cpp", "*test_softmax.cpp",
          "*test_optimizer.cpp", "*test_clipping.cpp", "*test_random.cpp"]
 
-# The release build, but for the linker, which takes half as long.
-CONFIGURE = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DHANDGRAD_WARNINGS_AS_ERRORS=ON", "-DHANDGRAD_INSTALL=OFF",
+# The release build, but for the linker, which takes half as long, and for warnings: a mistake may leave things unused.
+CONFIGURE = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DHANDGRAD_WARNINGS_AS_ERRORS=OFF", "-DHANDGRAD_INSTALL=OFF",
              "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold"]
 
 
