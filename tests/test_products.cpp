@@ -127,6 +127,8 @@ TEST_CASE("matmul: nothing to multiply, nothing to sum") {
     const Tensor a = leaf(Array::full(a_shape, 2)), b = leaf(Array::full(b_shape, 3));
     const Tensor y = matmul(a, b);
     for (const double value : y.values()) CHECK(value == 0);
+    for (const Shape& shape : {a_shape, b_shape})
+      Array::full(shape, 7);  // the next array there has sevens in it
     y.backward(Array::full(y.shape(), 1));
     for (const Tensor& each : {a, b})
       for (const double value : each.grad().values()) CHECK(value == 0);

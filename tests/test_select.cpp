@@ -133,6 +133,14 @@ TEST_CASE("topk: falling, equals in order, NaN in front") {
   CHECK_THROWS_AS(topk(Tensor::scalar(1), 1), ShapeError);
 }
 
+TEST_CASE("slice: positions from the front and from the end") {
+  const Tensor x = Tensor::of({0, 1, 2, 3, 4});
+  exactly(slice(x, 0, 1, 3), {1, 2});
+  exactly(slice(x, 0, -1, 5), {4});
+  exactly(slice(x, 0, -4, -1), {1, 2, 3});
+  CHECK(slice(x, 0, -5, -5).shape() == Shape{0});
+}
+
 TEST_CASE("triangles: the causal mask of the book, and other diagonals") {
   exactly(triu(Tensor::ones({3, 3}), 1), {0, 1, 1, 0, 0, 1, 0, 0, 0});
   exactly(tril(Tensor::ones({3, 3})), {1, 0, 0, 1, 1, 0, 1, 1, 1});
