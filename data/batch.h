@@ -38,6 +38,8 @@ struct BatchPlan {
   std::int64_t micro_batches = 1;  ///< gradient accumulation
   std::int64_t first_row = 0;      ///< this process's first among the rows of all processes
   std::int64_t all_rows = 0;       ///< of one micro-batch in all processes together; 0: only these
+
+  std::int64_t tokens() const { return rows * cols * micro_batches; }  ///< of an update, in this process
 };
 
 /// Which batch of a run. A dataset gives the same rows for the same position, so this is all that has to be

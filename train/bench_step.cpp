@@ -114,7 +114,7 @@ StepTime bench_step(Run& run, std::string config, const StepBenchOptions& option
   time.ms_min = timing.samples.front();
   time.ms_max = timing.samples.back();
   const auto micro_batches = static_cast<double>(plan.micro_batches);
-  time.tokens_per_s = micro_batches * static_cast<double>(plan.rows * plan.cols) / (time.ms * 1e-3);
+  time.tokens_per_s = static_cast<double>(plan.tokens()) / (time.ms * 1e-3);
   const double flops_per_s = micro_batches * step_flops(run.model(), plan.rows, plan.cols) / (time.ms * 1e-3);
   time.gflops = flops_per_s * 1e-9;
   time.percent_of_peak = 100 * flops_per_s / peak;

@@ -49,7 +49,7 @@ void print_time(const Run& run, std::vector<double> seconds) {
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
                    seconds.end());
   const double middle = seconds[seconds.size() / 2];
-  const auto tokens = static_cast<double>(run.plan().rows * run.plan().cols * run.plan().micro_batches);
+  const auto tokens = static_cast<double>(run.plan().tokens());
   fmt::print("time      {} {}: {}; {} tokens/s\n", seconds.size(),
              seconds.size() == 1 ? "step took" : "steps took", list,
              nn::grouped(static_cast<std::int64_t>(tokens / middle)));

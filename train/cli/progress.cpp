@@ -118,14 +118,14 @@ void Progress::live(const Run& run, const StepReport& report) {
   last_live_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double rate = static_cast<double>(report.step - first_step_) / seconds;
-  const std::string speed =
-      options_.pace.steps_per_second > 0
-          ? fmt::format("{:.0f} steps/s (paced)", rate)
-          : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run.plan().rows * run.plan().cols *
-                                                                      run.plan().micro_batches));
   std::string line =
-      fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}  {}  {} left", report.step, run.last_step(), report.loss,
-                  report.lr, speed, time_left(static_cast<double>(run.last_step() - report.step) / rate));
+      fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}", report.step, run.last_step(), report.loss, report.lr);
+  if (!options_.pace.by_key)  // else the time is that of whoever presses it
+    line += fmt::format("  {}  {} left",
+                        options_.pace.steps_per_second > 0
+                            ? fmt::format("{:.0f} steps/s (paced)", rate)
+                            : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run.plan().tokens())),
+                        time_left(static_cast<double>(run.last_step() - report.step) / rate));
   if (const Moving* m = movement_.farthest()) {
     const Farthest f = m->farthest();
     line += fmt::format("   {}[{}] {:.3f}", m->name, f.index, f.value);
