@@ -52,7 +52,7 @@ TEST_CASE("H101 a run that diverges leaves valid JSON with its NaN marked, and s
   CHECK(train.status == 1);
   CHECK(train.err.find("must be a finite number, got ") != std::string::npos);
   CHECK(train.err.find("\n  first   ") != std::string::npos);
-  CHECK(train.err.ends_with("  Nothing was updated.\n"));
+  CHECK(train.err.ends_with("  Nothing was updated. The state before it is in run/checkpoints/step-000001.\n"));
   std::istringstream lines(read_file(folder.path() / "run" / "metrics.jsonl"));
   json last;
   for (std::string line; std::getline(lines, line);) {
@@ -83,7 +83,7 @@ TEST_CASE("a NaN in one weight of block 1: the message names tensor, shape, modu
           "train: the loss of step 1 must be a finite number, got NaN\n"
           "  first   trf_blocks.1.norm2.scale [32], a parameter: 1 of 32 numbers is not finite\n"
           "  in      trf_blocks.1.norm2\n"
-          "  Nothing was updated.\n");
+          "  Nothing was updated. The state before it is in b/checkpoints/step-000000.\n");
   }
 }
 

@@ -48,9 +48,10 @@ Ending Session::train() {
       const std::int64_t every = run_.settings().checkpoint_every;
       if (every > 0 && report.step % every == 0) save();
     }
-  } catch (const NonFiniteError& error) {
+  } catch (NonFiniteError& error) {
     metrics_.add_non_finite(error.step(), trainer.next_lr());
     save();
+    error.saved_in(saved_);
     throw;
   }
   save();
@@ -78,8 +79,9 @@ void Session::save() {
   if (recorder_) recorder_->flush();
   const std::int64_t step = run_.trainer().step_count();
   if (step == saved_step_) return;
-  listener_.saved(save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.origin()));
+  saved_ = save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.origin());
   saved_step_ = step;
+  listener_.saved(saved_);
 }
 
 }  // namespace handgrad::train

@@ -55,6 +55,7 @@ class Session {
   MetricsWriter metrics_;
   std::unique_ptr<Recorder> recorder_;
   std::int64_t saved_step_ = -1;
+  std::filesystem::path saved_;  // the checkpoint of that step
   bool kept_ = false;
 };
 

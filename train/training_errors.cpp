@@ -35,6 +35,10 @@ NonFiniteError::NonFiniteError(std::string quantity, double value, std::int64_t 
   text_ += "\n  Nothing was updated.";
 }
 
+void NonFiniteError::saved_in(const std::filesystem::path& checkpoint) {
+  text_ += fmt::format(" The state before it is in {}.", checkpoint.generic_string());
+}
+
 UnusedParameterError::UnusedParameterError(const std::vector<nn::NamedParameter>& unused, std::int64_t step)
     : Error("train", rule(unused.front(), step)) {
   for (const nn::NamedParameter& named : unused) names_.push_back(named.name);

@@ -16,11 +16,14 @@ namespace handgrad::train {
 ///     train: the loss of step 37 must be a finite number, got NaN
 ///       first   trf_blocks.1.norm2.scale [32], a parameter: 1 of 32 numbers is not finite
 ///       in      trf_blocks.1.norm2
-///       Nothing was updated.
+///       Nothing was updated. The state before it is in runs/toy/checkpoints/step-000036.
 class NonFiniteError : public Error {
  public:
   /// `quantity`: "loss" or "gradient norm"; `step` counts from 1.
   NonFiniteError(std::string quantity, double value, std::int64_t step, NonFinite first);
+
+  /// Where the state before the step was saved: the text says so.
+  void saved_in(const std::filesystem::path& checkpoint);
 
   const char* what() const noexcept override { return text_.c_str(); }  ///< the whole text
   const std::string& quantity() const { return quantity_; }             ///< "loss" or "gradient norm"
