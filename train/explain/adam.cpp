@@ -106,7 +106,7 @@ void write_step(Page& page, const Settings& s, std::size_t t, double gradient, c
               Sentence()
                   .add(before.value)
                   .add(after.value < before.value ? " - " : " + ")
-                  .add(std::abs(after.value - before.value))
+                  .add(std::abs(after.value - before.value), Source::computed, 10)
                   .add("  =  ")
                   .add(after.value, Source::computed, 10),
               "value", after.value);

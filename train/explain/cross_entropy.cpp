@@ -94,9 +94,8 @@ std::vector<std::int64_t> targets_of(const Request& request, std::size_t width) 
 Explanation explain_cross_entropy(const Request& request) {
   const std::size_t width = request.rows.front().size(), rows = request.rows.size();
   const std::vector<std::int64_t> targets = targets_of(request, width);
-  Page page(request,
-            fmt::format("cross_entropy of {} of {}", plural(static_cast<std::int64_t>(rows), "row", "rows"),
-                        plural(static_cast<std::int64_t>(width), "logit", "logits")));
+  Page page(request, fmt::format("cross_entropy of {} of {}", number_of_rows(rows),
+                                 plural(static_cast<std::int64_t>(width), "logit", "logits")));
   std::string gradients;
   Row losses, ids;
   for (std::size_t i = 0; i < rows; ++i) {

@@ -6,6 +6,15 @@
 #include "handgrad/core/input_gradients.h"
 
 namespace handgrad::train::explain {
+namespace {
+
+/// What a reader calls an array that an operation saved: `rstd` is the engine's word.
+std::string shown_name(std::string_view op, std::string_view saved) {
+  if (saved == "rstd") return op == "layer_norm" ? "1 / deviation" : "1 / root";
+  return std::string(saved);
+}
+
+}  // namespace
 
 bool RecordedGraph::wanted(const Node& node) const {
   const std::string& running = node.scope().path;
@@ -23,7 +32,8 @@ void RecordedGraph::recorded(const Node& node, const Array& y) {
     const GradSlot* input = node.input(i);
     operation.inputs.push_back(input != nullptr && input->producer ? input->producer->order() : 0);
   }
-  for (const Node::Saved& saved : node.saved_arrays()) operation.saved.emplace_back(saved.name, saved.array);
+  for (const Node::Saved& saved : node.saved_arrays())
+    operation.saved.emplace_back(shown_name(node.op(), saved.name), saved.array);
   operation.attributes.assign(node.attributes().begin(), node.attributes().end());
   operations_.push_back(std::move(operation));
 }

@@ -19,7 +19,7 @@ struct RecordedOperation {
   Array y;                  ///< its result
   /// For each input the creation number of the operation that made it; 0 for a leaf, or for what wants no gradient.
   std::vector<std::uint64_t> inputs;
-  std::vector<std::pair<std::string, Array>> saved;  ///< by name
+  std::vector<std::pair<std::string, Array>> saved;  ///< by the names that readers know
   std::vector<Attribute> attributes;                 ///< such as eps
   Array dy;  ///< d loss / d y, complete; undefined when no backward came here
   std::vector<Array>

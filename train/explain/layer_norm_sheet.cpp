@@ -127,9 +127,11 @@ class Writer {
 
   void add_output(Section& s, std::size_t row) const {
     const LayerNormPass& p = eps_pass(row);
-    const bool from_start = !wording_.real;
-    s.lines.push_back({"8", "scale", from_start ? "starts as ones" : "", q_.scale, kGiven});
-    s.lines.push_back({"9", "shift", from_start ? "starts as zeros" : "", q_.shift, kGiven});
+    const auto all = [&](const Row& numbers, double value) {
+      return !wording_.real && std::all_of(numbers.begin(), numbers.end(), [&](double v) { return v == value; });
+    };
+    s.lines.push_back({"8", "scale", all(q_.scale, 1) ? "starts as ones" : "", q_.scale, kGiven});
+    s.lines.push_back({"9", "shift", all(q_.shift, 0) ? "starts as zeros" : "", q_.shift, kGiven});
     s.lines.push_back({"10", "output", "scale * normalized + shift", p.output});
     s.lines.push_back({"", "check", wording_.real ? real_check(p) : forward_check(p)});
     if (wording_.model_difference >= 0)

@@ -120,10 +120,9 @@ Explanation explain_linear(const Request& request) {
     y = linear(x, weight, bias);
     y.backward(leaf(o.upstream, request.dtype).array());
   }
-  Page page(
-      request,
-      fmt::format("linear of {} of {} to {}", plural(static_cast<std::int64_t>(rows), "row", "rows"),
-                  plural(x.size(kLast), "feature", "features"), plural(y.size(kLast), "output", "outputs")));
+  Page page(request, fmt::format("linear of {} of {} to {}", number_of_rows(rows),
+                                 plural(x.size(kLast), "feature", "features"),
+                                 plural(y.size(kLast), "output", "outputs")));
   std::string outputs;
   for (std::size_t i = 0; i < rows; ++i) {
     page.in_row(static_cast<std::int64_t>(i));

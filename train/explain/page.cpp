@@ -92,6 +92,8 @@ Row row_of(const Array& array, std::int64_t i) {
   return row;
 }
 
+std::string number_of_rows(std::size_t rows) { return rows == 1 ? "one row" : fmt::format("{} rows", rows); }
+
 std::string of_rows(std::size_t row, std::size_t rows) {
   return rows == 1 ? "" : fmt::format(", row {} of {}", row + 1, rows);
 }

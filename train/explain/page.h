@@ -64,6 +64,8 @@ Tensor leaf(const std::vector<Row>& rows, DType dtype);
 /// @}
 /// Row number `i` of an array whose last dimension is the row.
 Row row_of(const Array& array, std::int64_t i);
+/// "one row", "2 rows"
+std::string number_of_rows(std::size_t rows);
 /// ", row 2 of 3", or nothing of one row.
 std::string of_rows(std::size_t row, std::size_t rows);
 /// What may be typed after an operation's page: a work sheet, and the same in PyTorch.

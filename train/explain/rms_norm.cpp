@@ -124,9 +124,8 @@ Explanation explain_rms_norm(const Request& request) {
   const Row scale = row_option(request, "scale", width, 1, "feature of x");
   const std::vector<Row> upstream = upstream_option(request, rows, width);
   const double eps = number_option(request, "eps", 1e-5, 0), lr = number_option(request, "lr", 0.1, 0);
-  Page page(request,
-            fmt::format("rms_norm of {} of {}", plural(static_cast<std::int64_t>(rows), "row", "rows"),
-                        plural(static_cast<std::int64_t>(width), "feature", "features")));
+  Page page(request, fmt::format("rms_norm of {} of {}", number_of_rows(rows),
+                                 plural(static_cast<std::int64_t>(width), "feature", "features")));
   for (std::size_t i = 0; i < rows; ++i) {
     const Tensor x = leaf(request.rows[i], request.dtype), s = leaf(scale, request.dtype);
     RecordedGraph recorded;

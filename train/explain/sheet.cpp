@@ -41,7 +41,7 @@ Sentence& Sentence::add_sum(const std::vector<double>& terms, double sum, Source
     const bool minus = i > 0 && terms[i] < 0;
     if (i > 0) add(minus && source == Source::given ? " - " : " + ");
     if (i > 0 && minus && source == Source::computed) {
-      pieces_.back().words = " - ";
+      pieces_.back() = {" - ", false, " + "};  // a work sheet gives no sign away
       pieces_.push_back({number_text(-terms[i]), true});
     } else {
       add(minus ? -terms[i] : terms[i], source);
@@ -64,7 +64,13 @@ Sentence& Sentence::add_products(const std::vector<double>& left, const std::vec
 
 std::string Sentence::text(bool blank) const {
   std::string text;
-  for (const Piece& piece : pieces_) text += blank && piece.gap ? kGap : piece.words;
+  for (const Piece& piece : pieces_) {
+    if (blank && piece.gap) {
+      text += kGap;
+    } else {
+      text += blank && !piece.blank.empty() ? piece.blank : piece.words;
+    }
+  }
   return text;
 }
 

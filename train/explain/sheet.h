@@ -41,6 +41,7 @@ class Sentence {
   struct Piece {
     std::string words;
     bool gap;
+    std::string blank = {};  // what stands there instead on a work sheet, where it is no gap
   };
   std::vector<Piece> pieces_;
 };

@@ -66,9 +66,8 @@ void write_row(Page& page, const RecordedGraph& graph, const Tensor& x, const st
 Explanation explain_softmax(const Request& request) {
   const std::size_t width = request.rows.front().size(), rows = request.rows.size();
   const std::vector<Row> upstream = upstream_option(request, rows, width);
-  Page page(request,
-            fmt::format("softmax of {} of {}", plural(static_cast<std::int64_t>(rows), "row", "rows"),
-                        plural(static_cast<std::int64_t>(width), "number", "numbers")));
+  Page page(request, fmt::format("softmax of {} of {}", number_of_rows(rows),
+                                 plural(static_cast<std::int64_t>(width), "number", "numbers")));
   std::string outputs, gradients;
   for (std::size_t i = 0; i < rows; ++i) {
     const Tensor x = leaf(request.rows[i], request.dtype);
