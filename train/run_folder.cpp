@@ -22,6 +22,7 @@
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/recording.h"
+#include "handgrad/train/samples.h"
 #include "handgrad/train/version.h"
 
 namespace handgrad::train {
@@ -34,7 +35,7 @@ constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 constexpr const char* kUnfinished = ".unfinished";
 constexpr const char* kReplaced = "replaced";
 constexpr std::array kOurs = {"config.json", "meta.json",   "metrics.jsonl", "timing.jsonl", kRecordingFile,
-                              "log.txt",     "checkpoints", "report.html",   kReplaced};
+                              "log.txt",     "checkpoints", "report.html",   kSamplesFile,   kReplaced};
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
   throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));

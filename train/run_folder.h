@@ -5,9 +5,10 @@
 //     metrics.jsonl    one object per step
 //     timing.jsonl     wall-clock values
 //     inspect.bin      recorded parameters (recording.h)
+//     texts.jsonl      what the model wrote at some steps (samples.h)
 //     log.txt
 //     checkpoints/step-000100/
-//     report.html
+//     report.html      the page (report.h)
 //     replaced/        the run that this one replaces, until this one has made a step
 #pragma once
 

@@ -10,7 +10,8 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
     : run_(run),
       folder_(std::move(folder)),
       listener_(listener),
-      metrics_(folder_, run.trainer().step_count()) {
+      metrics_(folder_, run.trainer().step_count()),
+      samples_(run, folder_.path()) {
   if (folder_.is_new()) describe();
   if (run.inspected().empty()) return;
   recorder_ = std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(),
@@ -36,7 +37,9 @@ void Session::keep() {
 Ending Session::train() {
   Trainer& trainer = run_.trainer();
   const std::int64_t last = run_.last_step();
-  listener_.started(run_, evaluate(trainer.step_count()));
+  const std::optional<double> loss_before = evaluate(trainer.step_count());
+  samples_.started(loss_before);
+  listener_.started(run_, loss_before);
   try {
     while (trainer.step_count() < last && !trainer.stop_requested()) {
       const StepReport report = trainer.step();
@@ -44,6 +47,7 @@ Ending Session::train() {
       std::optional<double> validation_loss;
       if (evaluation_due(report.step)) validation_loss = evaluate(report.step);
       metrics_.add(report, validation_loss);
+      samples_.stepped(report.step);
       listener_.stepped(run_, report, validation_loss);
       const std::int64_t every = run_.settings().checkpoint_every;
       if (every > 0 && report.step % every == 0) save();

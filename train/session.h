@@ -1,4 +1,4 @@
-// Session: a run on its way, with its folder: steps, evaluations, metrics, recordings, checkpoints.
+// Session: a run on its way, with its folder: steps, evaluations, metrics, recordings, samples, checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "handgrad/train/recording.h"
 #include "handgrad/train/run.h"
 #include "handgrad/train/run_folder.h"
+#include "handgrad/train/samples.h"
 
 namespace handgrad::train {
 
@@ -53,6 +54,7 @@ class Session {
   RunFolder folder_;
   SessionListener& listener_;
   MetricsWriter metrics_;
+  Samples samples_;
   std::unique_ptr<Recorder> recorder_;
   std::int64_t saved_step_ = -1;
   std::filesystem::path saved_;  // the checkpoint of that step

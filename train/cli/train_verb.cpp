@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
-#include "handgrad/models/generate.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/cli/dry_run.h"
 #include "handgrad/train/cli/progress.h"
@@ -18,6 +17,7 @@
 #include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
+#include "handgrad/train/samples.h"
 #include "handgrad/train/session.h"
 #include "handgrad/train/text.h"
 
@@ -33,27 +33,12 @@ struct TrainOptions {
   bool overwrite = false, dry_run = false, quiet = false;
 };
 
-constexpr std::size_t kSampleTokens = 64, kSampleIndent = 14;  // "text before  " and the first one
-constexpr double kSampleTemperature = 0.7;
+constexpr std::size_t kSampleIndent = 14;  // "text before  " and the first character
 
-/// What the model writes by itself, on one line; empty when its tokens are no text.
-std::string sample_text(const Run& run) {
-  const data::Tokenizer* tokenizer = run.source().tokenizer();
-  if (tokenizer == nullptr) return "";
-  const std::vector<std::int32_t> prompt{0};
-  const auto tokens = static_cast<std::int64_t>(
-      std::min(kSampleTokens, terminal_columns() - kSampleIndent));  // as many characters
-  std::string text;
-  try {
-    text = tokenizer->decode(
-        models::generate(run.model(), prompt,
-                         {.max_new_tokens = tokens, .temperature = kSampleTemperature, .seed = run.seed()}));
-  } catch (const ValueError&) {
-    return "";  // weights that are not finite write nothing; the first step says what is wrong
-  }
-  for (char& c : text)
-    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
-  return text;
+/// What the model writes, as much as the terminal has room for on one line.
+std::string short_sample(const Run& run) {
+  const auto room = static_cast<std::int64_t>(terminal_columns() - kSampleIndent);
+  return sample_text(run, std::min(kSampleTokens, room));
 }
 
 /// log.txt of the run; from `level` on also stderr, where errors are told by the program itself.
@@ -217,21 +202,23 @@ int train_run(const TrainOptions& options) {
   const auto log = open_log(folder, options.log_level);
   for (const std::string& note : notes) log->info(note);
 
-  const std::string before = options.quiet ? "" : sample_text(run);
+  const std::string before = options.quiet ? "" : short_sample(run);
   Progress progress(run, {.quiet = options.quiet,
                           .pace = pace,
                           .title = title_of(options),
                           .recording = resumed ? folder.recording() : fs::path(),
                           .notes = notes});
   signals.listen();
-  if (train_session(run, std::move(folder), progress, *log) == Ending::stopped) {
+  const Ending ending = train_session(run, std::move(folder), progress, *log);
+  if (ending == Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
   }
   progress.finished(run);
-  if (options.quiet) return 0;
-  if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, sample_text(run));
-  print_saved(path.generic_string(), run, progress.movement());
+  if (!options.quiet) {
+    if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, short_sample(run));
+    print_saved(path.generic_string(), run, progress.movement());
+  }
   return 0;
 }
 

@@ -1,0 +1,83 @@
+#include "handgrad/train/samples.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/core/error.h"
+#include "handgrad/models/generate.h"
+
+namespace handgrad::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kSampleTemperature = 0.7;
+
+/// The complete lines of steps up to `last`.
+std::string lines_until(const std::filesystem::path& path, std::int64_t last) {
+  std::ifstream file(path, std::ios::binary);
+  std::string kept;
+  for (std::string text; std::getline(file, text) && !file.eof();) {
+    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (line.is_object() && line.contains("step") && line["step"].is_number_integer() &&
+        line["step"].get<std::int64_t>() <= last)
+      kept += text + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string sample_text(const Run& run, std::int64_t tokens) {
+  const data::Tokenizer* tokenizer = run.source().tokenizer();
+  if (tokenizer == nullptr) return "";
+  const std::vector<std::int32_t> prompt{0};
+  std::string text;
+  try {
+    text = tokenizer->decode(
+        models::generate(run.model(), prompt,
+                         {.max_new_tokens = tokens, .temperature = kSampleTemperature, .seed = run.seed()}));
+  } catch (const ValueError&) {
+    return "";  // weights that are not finite write nothing; the first step says what is wrong
+  }
+  for (char& c : text)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  return text;
+}
+
+bool is_sample_step(std::int64_t step) {
+  if (step == 0 || step == 1 || step == 10 || step == 50) return true;
+  while (step >= 1000 && step % 10 == 0) step /= 10;
+  return step == 100 || step == 200 || step == 500;
+}
+
+Samples::Samples(const Run& run, const std::filesystem::path& folder)
+    : run_(run), path_(folder / kSamplesFile) {
+  const std::int64_t step = run.trainer().step_count();
+  const std::string kept = step == 0 ? "" : lines_until(path_, step);
+  file_.open(path_, std::ios::binary | std::ios::trunc);
+  file_ << kept << std::flush;
+}
+
+void Samples::started(std::optional<double> validation_loss) {
+  if (run_.trainer().step_count() == 0) write(0, validation_loss);
+}
+
+void Samples::stepped(std::int64_t step) {
+  if (is_sample_step(step) || step == run_.steps()) write(step, std::nullopt);
+}
+
+void Samples::write(std::int64_t step, std::optional<double> validation_loss) {
+  const std::string text = sample_text(run_);
+  Json line{{"step", step}};
+  if (validation_loss) line["val_loss"] = std::isfinite(*validation_loss) ? Json(*validation_loss) : Json();
+  if (!text.empty()) line["text"] = text;
+  // A token may be a part of a character, and the last one may end within it.
+  if (line.size() > 1)
+    file_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  if (!file_) throw Error("train", "'" + path_.string() + "' cannot be written: " + std::strerror(errno));
+}
+
+}  // namespace handgrad::train

@@ -1,0 +1,47 @@
+// Samples: what a model writes by itself at some steps of its training, kept in the run's folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "handgrad/train/run.h"
+
+namespace handgrad::train {
+
+/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The loss on the
+/// data held back is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
+inline constexpr const char* kSamplesFile = "texts.jsonl";
+
+/// How many tokens a sample has.
+inline constexpr std::int64_t kSampleTokens = 64;
+
+/// What the model writes on one line, at temperature 0.7, drawn with the run's seed; empty when its tokens are no text, or
+/// when its weights are not finite.
+std::string sample_text(const Run& run, std::int64_t tokens = kSampleTokens);
+
+/// 0, 1, 10, 50, 100, 200, 500, 1000, 2000, 5000, ...
+bool is_sample_step(std::int64_t step);
+
+/// Writes the file of samples. It reads the model and changes nothing of the run.
+class Samples {
+ public:
+  /// Continues a file that is there: samples of later steps than the trainer's are cut off, they will be made again.
+  Samples(const Run& run, const std::filesystem::path& folder);
+
+  /// Step 0 of a new run; nothing for one that goes on.
+  void started(std::optional<double> validation_loss);
+  /// A line after a sample step, and after the run's last.
+  void stepped(std::int64_t step);
+
+ private:
+  void write(std::int64_t step, std::optional<double> validation_loss);
+
+  const Run& run_;
+  std::filesystem::path path_;
+  std::ofstream file_;
+};
+
+}  // namespace handgrad::train
