@@ -8,6 +8,7 @@
 #include "handgrad/models/registry.h"
 #include "handgrad/nn/pattern.h"
 #include "handgrad/train/registry.h"
+#include "handgrad/train/shown_keys.h"
 
 namespace handgrad::train {
 namespace {
@@ -46,6 +47,8 @@ Run::Run(const ConfigDocument& config, const RunContext& context) {
   read(config.fields(nn::Purpose::check), config.folder(), context);
   read(config.fields(nn::Purpose::build), config.folder(), context);
   build_trainer(context.stop);
+  for (const ShownKey& key : shown_keys(config))
+    if (!key.value.empty()) origins_[key.key] = key.origin;
 }
 
 void read_config(nn::Fields& fields) { Run().read(fields, {}, {}); }

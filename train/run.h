@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ class Run {
 
   /// The config with every default filled in, and paths as they are from anywhere.
   const nlohmann::ordered_json& effective() const { return *effective_; }
+  /// Where each value of the config came from, by key: {"train.steps", "command line"}.
+  const std::map<std::string, std::string>& origins() const { return origins_; }
   /// The config, the tokenizer and the data's fingerprint: what goes with the weights into a checkpoint.
   CheckpointOrigin origin() const;
   /// Things to tell the user once.
@@ -86,6 +89,7 @@ class Run {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<nlohmann::ordered_json> effective_;
+  std::map<std::string, std::string> origins_;
 };
 
 /// Reads every section and builds nothing. With Fields::describing() this notes every key that a config may have; with

@@ -1,5 +1,6 @@
 #include "handgrad/train/session.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/train/checkpoint.h"
@@ -22,8 +23,21 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
 Session::~Session() = default;
 
 void Session::describe() const {
+  nlohmann::ordered_json meta = run_meta(run_.seed());
+  meta["origins"] = origins();
   folder_.write_config(run_.effective());
-  folder_.write_meta(run_meta(run_.seed()));
+  folder_.write_meta(meta);
+}
+
+/// Where each value of the config came from. The config that a run goes on with is no origin: what was known stays.
+nlohmann::ordered_json Session::origins() const {
+  std::ifstream file(folder_.path() / "meta.json");
+  const auto before = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const bool known = before.is_object() && before.contains("origins") && before["origins"].is_object();
+  nlohmann::ordered_json origins = nlohmann::ordered_json::object();
+  for (const auto& [key, origin] : run_.origins())
+    origins[key] = known && origin != "command line" ? before["origins"].value(key, origin) : origin;
+  return origins;
 }
 
 /// The run has got somewhere: what the folder held before is not needed any more.

@@ -47,6 +47,7 @@ class Session {
   bool evaluation_due(std::int64_t step) const;
   std::optional<double> evaluate(std::int64_t step);
   void describe() const;
+  nlohmann::ordered_json origins() const;
   void keep();
   void save();
 
