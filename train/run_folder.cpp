@@ -203,6 +203,14 @@ RunFolder RunFolder::open(const fs::path& path) {
   return RunFolder(path);
 }
 
+bool RunFolder::in_use(const fs::path& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  const bool taken = ::flock(folder, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(folder);
+  return taken;
+}
+
 fs::path RunFolder::recording() const { return path_ / kRecordingFile; }
 
 void RunFolder::write_config(const Json& effective) const {

@@ -57,6 +57,8 @@ class RunFolder {
   static void recover(const std::filesystem::path& path);
   /// A folder that holds a run, to continue it. Error when there is none.
   static RunFolder open(const std::filesystem::path& path);
+  /// Whether somebody holds the lock of this folder: a run in it goes on.
+  static bool in_use(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }                  ///< as it was given
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }  ///< where checkpoints are

@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   cli::Chosen chosen;
   cli::add_inspect(app, chosen);
   cli::add_explain(app, chosen);
+  cli::add_report(app, chosen);
   cli::add_generate(app, chosen);
   cli::add_layers(app, chosen);
   cli::add_train(app, chosen);

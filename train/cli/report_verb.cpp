@@ -1,0 +1,57 @@
+// handgrad report RUN [RUN_B]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "handgrad/train/cli/verbs.h"
+#include "handgrad/train/program_name.h"
+#include "handgrad/train/report.h"
+
+namespace handgrad::train::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Request {
+  std::string run, other, out;
+};
+
+std::string name_of(const std::string& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+/// In the run's own folder; that of two runs, which belongs to neither, where the program was called.
+fs::path out_of(const Request& request) {
+  if (!request.out.empty()) return request.out;
+  if (request.other.empty()) return fs::path(request.run) / kReportFile;
+  return name_of(request.run) + "-and-" + name_of(request.other) + ".html";
+}
+
+int report(const Request& request) {
+  std::vector<fs::path> runs{request.run};
+  if (!request.other.empty()) runs.push_back(request.other);
+  const fs::path out = out_of(request);
+  write_report(runs, out);
+  fmt::print("{}\n", out.generic_string());
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Chosen& chosen) {
+  auto request = std::make_shared<Request>();
+  CLI::App* verb =
+      app.add_subcommand("report", "one page with all of a run, or two runs side by side")->group("look");
+  verb->add_option("run", request->run, "a run's folder; the run may be finished, stopped or going on")
+      ->option_text("RUN")
+      ->required();
+  verb->add_option("other", request->other, "another run to compare it with")->option_text("RUN_B");
+  verb->add_option("--out", request->out, "the HTML file (default: report.html in the run's folder)")
+      ->option_text("FILE");
+  verb->callback([request, &chosen] { chosen.action = [request] { return report(*request); }; });
+}
+
+}  // namespace handgrad::train::cli
