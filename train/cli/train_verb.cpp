@@ -17,6 +17,7 @@
 #include "handgrad/train/cli/terminal.h"
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
+#include "handgrad/train/report.h"
 #include "handgrad/train/samples.h"
 #include "handgrad/train/session.h"
 #include "handgrad/train/text.h"
@@ -146,20 +147,33 @@ void print_saved(const std::string& folder, const Run& run, const Movement& move
                       "the way of each norm, step by step");
   }
   next.emplace_back(fmt::format("{} generate {} --prompt \"The \"", program_name(), word), "what it writes");
-  fmt::print("\nsaved in {}\n{}", folder, next_lines(next, terminal_columns()));
+  fmt::print("\nsaved in {0}     the page: {0}/{1}\n{2}", folder, kReportFile,
+             next_lines(next, terminal_columns()));
+}
+
+/// The page is worth a warning, not a run: the training has been saved when it is written.
+void leave_page(const Run& run, const fs::path& folder, spdlog::logger& log) {
+  try {
+    write_report(run, folder);
+  } catch (const std::exception& error) {
+    log.warn("there is no page: {}", error.what());
+  }
 }
 
 Ending train_session(Run& run, RunFolder folder, Progress& progress, spdlog::logger& log) {
   log.info("step {} of {}", run.trainer().step_count(), run.steps());
+  const fs::path path = folder.path();
   try {
     Session session(run, std::move(folder), progress);
     const Ending ending = session.train();
     progress.clear_line();
     log.info("{} at step {}", ending == Ending::finished ? "finished" : "stopped",
              run.trainer().step_count());
+    leave_page(run, path, log);
     return ending;
   } catch (const std::exception& error) {
     progress.clear_line();
+    if (dynamic_cast<const NonFiniteError*>(&error) != nullptr) leave_page(run, path, log);
     spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
     file.log({"run", spdlog::level::err, error.what()});
     file.flush();
