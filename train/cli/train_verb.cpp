@@ -12,6 +12,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/cli/dry_run.h"
+#include "handgrad/train/cli/live.h"
 #include "handgrad/train/cli/progress.h"
 #include "handgrad/train/cli/signals.h"
 #include "handgrad/train/cli/terminal.h"
@@ -32,6 +33,7 @@ struct TrainOptions {
   ConfigOptions config;
   std::string out, resume, weights, pace, log_level = "warn";
   bool overwrite = false, dry_run = false, quiet = false;
+  std::optional<int> serve;  // a port
 };
 
 constexpr std::size_t kSampleIndent = 14;  // "text before  " and the first character
@@ -160,11 +162,12 @@ void leave_page(const Run& run, const fs::path& folder, spdlog::logger& log) {
   }
 }
 
-Ending train_session(Run& run, RunFolder folder, Progress& progress, spdlog::logger& log) {
+Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress, spdlog::logger& log) {
   log.info("step {} of {}", run.trainer().step_count(), run.steps());
   const fs::path path = folder.path();
   try {
-    Session session(run, std::move(folder), progress);
+    Session session(run, std::move(folder), live);
+    live.begin(path);
     const Ending ending = session.train();
     progress.clear_line();
     log.info("{} at step {}", ending == Ending::finished ? "finished" : "stopped",
@@ -222,8 +225,10 @@ int train_run(const TrainOptions& options) {
                           .title = title_of(options),
                           .recording = resumed ? folder.recording() : fs::path(),
                           .notes = notes});
+  Live live(progress, options.serve);
   signals.listen();
-  const Ending ending = train_session(run, std::move(folder), progress, *log);
+  const Ending ending = train_session(run, std::move(folder), live, progress, *log);
+  live.finished(run);
   if (ending == Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
@@ -233,6 +238,7 @@ int train_run(const TrainOptions& options) {
     if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, short_sample(run));
     print_saved(path.generic_string(), run, progress.movement());
   }
+  live.stay(signals.requested());
   return 0;
 }
 
@@ -252,6 +258,14 @@ void add_train(CLI::App& app, Chosen& chosen) {
       ->option_text("FILE");
   verb->add_option("--pace", options->pace, "at most so many steps a second, or 'key': one for each Enter")
       ->option_text("N|key");
+  verb->add_option(
+          "--serve", options->serve,
+          "show the page while it trains, on this machine only (port 8266, 0: any that is free); it stays "
+          "until Ctrl-C")
+      ->option_text("[PORT]")
+      ->expected(0, 1)
+      ->default_str("8266")
+      ->check(between(0, 65535));
   verb->add_flag("--dry-run", options->dry_run,
                  "show parameters, memory and the time of a few steps; write nothing");
   verb->add_flag_callback(

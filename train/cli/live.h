@@ -1,0 +1,32 @@
+// train --serve: what the terminal shows is also a page.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "handgrad/train/live_server.h"
+#include "handgrad/train/session.h"
+
+namespace handgrad::train::cli {
+
+/// Tells a session's progress to the terminal's listener and, where a port was asked for, to a server.
+class Live final : public SessionListener {
+ public:
+  Live(SessionListener& terminal, std::optional<int> port);
+
+  void begin(const std::filesystem::path& folder);
+  void started(const Run& run, std::optional<double> validation_loss) override;
+  void stepped(const Run& run, const StepReport& report, std::optional<double> validation_loss) override;
+  void saved(const std::filesystem::path& checkpoint) override { terminal_.saved(checkpoint); }
+  void finished(const Run& run);
+  /// The page stays until `stop`; without a server it returns at once.
+  void stay(const std::atomic<bool>& stop) const;
+
+ private:
+  SessionListener& terminal_;
+  std::unique_ptr<LiveServer> server_;
+};
+
+}  // namespace handgrad::train::cli
