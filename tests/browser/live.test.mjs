@@ -1,0 +1,157 @@
+// train --serve in a real browser: the page grows while the training goes on.
+import assert from "node:assert/strict";
+import {readFileSync} from "node:fs";
+import {request} from "node:http";
+import {networkInterfaces} from "node:os";
+import {connect} from "node:net";
+import {join} from "node:path";
+import {after, before, test} from "node:test";
+import {config, folder, handgrad, open, openBrowser, start} from "./browser.mjs";
+
+let browser, training, url, errors = "";
+
+/// The training says on stderr where its page is.
+function addressOf(child) {
+  return new Promise((found, failed) => {
+    child.stderr.on("data", (text) => {
+      errors += text;
+      const address = errors.match(/http:\/\/127\.0\.0\.1:\d+\//);
+      if (address) found(address[0]);
+    });
+    child.on("exit", () => failed(new Error(`it ended: ${errors}`)));
+  });
+}
+
+const ended = (child) => new Promise((done) => child.exitCode === null ? child.on("exit", done) : done(child.exitCode));
+
+/// Status and headers of a request with headers of its own.
+function ask(path, headers = {}) {
+  return new Promise((done, failed) => {
+    const asked = request(new URL(path, url), {headers}, (answer) => {
+      answer.destroy();
+      done({status: answer.statusCode, headers: answer.headers});
+    });
+    asked.on("error", failed);
+    asked.end();
+  });
+}
+
+/// Looks on until so many times everything was sent, and gives their number.
+function viewer(wanted) {
+  return new Promise((done, failed) => {
+    let events = 0;
+    const asked = request(new URL("/events", url), (answer) => {
+      answer.setEncoding("utf8");
+      answer.on("data", (text) => {
+        events += text.split("event: data\n").length - 1;
+        if (events < wanted) return;
+        asked.destroy();
+        done(events);
+      });
+    });
+    asked.on("error", (error) => events >= wanted || failed(error));
+    asked.end();
+  });
+}
+
+before(async () => {
+  browser = await openBrowser();
+  training = start("train", config("toy.json"), "--out", "live", "--set", "train.steps=100000", "--pace", "20", "--serve", "0");
+  training.stdout.resume();
+  url = await addressOf(training);
+});
+after(async () => {
+  training.kill("SIGKILL");
+  await browser.close();
+});
+
+const sliderMax = (page) => page.locator("#steps input").evaluate((slider) => Number(slider.max));
+
+test("the page follows the training, survives a reload, and many look on", async () => {
+  const {page, wrong, requests} = await open(browser, url);
+  await page.waitForFunction(() => Number(document.querySelector("#steps input").max) >= 10);
+  const before = await sliderMax(page);
+  assert.match(await page.locator("#state").textContent(), /^running, \d+ of 100,000 steps/);
+  await page.waitForFunction((max) => Number(document.querySelector("#steps input").max) > max, before);
+  await page.reload();
+  assert.ok(await sliderMax(page) >= before);
+  const viewers = await Promise.all(Array.from({length: 30}, () => viewer(2)));
+  assert.ok(viewers.every((events) => events >= 2));
+  assert.deepEqual(wrong, []);
+  for (const asked of requests) assert.ok(asked.startsWith(url) || asked.startsWith("data:"), asked);
+  await page.close();
+});
+
+test("a chosen step stays while news come", async () => {
+  const {page} = await open(browser, url);
+  await page.keyboard.press("Home");
+  const before = await sliderMax(page);
+  await page.waitForFunction((max) => Number(document.querySelector("#steps input").max) > max, before);
+  assert.equal(await page.locator("#steps output b").textContent(), "0");
+  await page.close();
+});
+
+test("other hosts and other origins are refused", async () => {
+  const host = new URL(url).host;
+  assert.equal((await ask("/")).status, 200);
+  assert.equal((await ask("/", {Origin: `http://${host}`})).status, 200);
+  for (const headers of [{Host: "example.org"}, {Host: `evil.example:${new URL(url).port}`}, {Origin: "http://example.org"}, {Origin: "null"},
+                         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}])
+    for (const path of ["/", "/events"]) assert.equal((await ask(path, headers)).status, 403, JSON.stringify(headers));
+  assert.equal((await ask("/other")).status, 404);
+  const {headers} = await ask("/");
+  assert.equal(headers["access-control-allow-origin"], undefined);
+  assert.equal(headers["x-frame-options"], "DENY");
+});
+
+test("it listens on the loopback address only", async () => {
+  const addresses = Object.values(networkInterfaces()).flat().filter((a) => a.family === "IPv4" && !a.internal);
+  for (const {address} of addresses) {
+    const reached = await new Promise((done) => {
+      const socket = connect({host: address, port: Number(new URL(url).port)});
+      socket.on("connect", () => { socket.destroy(); done(true); });
+      socket.on("error", () => done(false));
+    });
+    assert.equal(reached, false, address);
+  }
+});
+
+test("more viewers than it has room for do not disturb it", async () => {
+  const answers = await Promise.all(Array.from({length: 80}, () => new Promise((done) => {
+    const asked = request(new URL("/events", url), (answer) => done({answer, asked}));
+    asked.on("error", () => done(null));
+    asked.end();
+    setTimeout(() => done(null), 5000);
+  })));
+  const taken = answers.filter((a) => a?.answer.statusCode === 200).length;
+  assert.ok(taken >= 20 && taken < 80, String(taken));
+  for (const a of answers) a?.asked.destroy();  // all go away at once, in the middle of what they are sent
+  assert.equal(training.exitCode, null);
+});
+
+test("Ctrl-C ends it as ever, with a page of the run left", async () => {
+  training.kill("SIGINT");
+  assert.equal(await ended(training), 130);
+  const {page, wrong} = await open(browser, "live/report.html");
+  assert.match(await page.locator("#state").textContent(), /^interrupted after step \d+ of 100,000$/);
+  assert.deepEqual(wrong, []);
+  await page.close();
+});
+
+test("at the end the page has everything, and the run the bytes of one that nobody watched", async () => {
+  const short = start("train", config("toy.json"), "--out", "short", "--pace", "60", "--serve", "0");
+  short.stdout.resume();
+  errors = "";
+  const {page, wrong} = await open(browser, await addressOf(short));
+  await page.waitForFunction(() => document.querySelector("#state")?.textContent.startsWith("finished"));
+  assert.ok(await page.locator(".letters button").count() > 4);
+  await page.reload();
+  assert.match(await page.locator("#state").textContent(), /^finished, 300 of 300 steps$/);
+  assert.deepEqual(wrong, []);
+  await page.close();
+  short.kill("SIGINT");
+  assert.equal(await ended(short), 0);
+  assert.equal(handgrad("train", config("toy.json"), "--quiet", "--out", "alone").status, 0);
+  for (const file of ["metrics.jsonl", "inspect.bin", "texts.jsonl"])
+    assert.ok(readFileSync(join(folder, "short", file)).equals(readFileSync(join(folder, "alone", file))), file);
+});
