@@ -192,7 +192,7 @@ TEST_CASE("a second Ctrl-C leaves at once, with the last checkpoint as it was") 
   CHECK(Child(folder.path(), {"train", "--resume", "run", "--set", "train.steps=3", "--quiet"}).wait() == 0);
 }
 
-TEST_CASE("twenty kills at random moments: each time a checkpoint loads and the run goes on") {
+TEST_CASE("twenty kills at random moments: each time the run can be looked at, reported and gone on with") {
   const TemporaryFolder folder;
   const std::vector<std::string> endless = {
       "--quiet",     "--set", "train.steps=1000000", "--set", "train.checkpoint_every=1", "--set",
@@ -211,6 +211,10 @@ TEST_CASE("twenty kills at random moments: each time a checkpoint loads and the 
     CHECK(child.wait() == -SIGKILL);
     const Outcome state = handgrad_in(folder.path(), "inspect run --step last --format json");
     CHECK(state.status == 0);
+    const Outcome report =
+        handgrad_in(folder.path(), "report run --out page" + std::to_string(kill) + ".html");
+    CHECK_MESSAGE(report.status == 0, report.err);
+    CHECK(read_file(folder.path() / ("page" + std::to_string(kill) + ".html")).ends_with("</html>\n"));
   }
   // The steps that the last one of them makes are those of a run that nobody disturbed.
   std::int64_t last = 0;
