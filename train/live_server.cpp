@@ -1,16 +1,20 @@
 #include "handgrad/train/live_server.h"
 
-#include <httplib.h>
+#include <arpa/inet.h>
+#include <civetweb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
 
 #include "handgrad/core/error.h"
@@ -23,17 +27,35 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kThreads = 64, kMostViewers = 56;  // pages are served even when as many look on as may
+constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even when as many look on as may
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
+constexpr Clock::duration kLastWords = 2s;  // the end waits so long for viewers that are being told something
+constexpr const char* kTimeout = "5000";    // ms for a request to arrive, and for a viewer to take something
 constexpr int kRestFactor = 20, kLowestPriority = 19;
 
-/// Signals are for the thread that trains. A viewer that goes away while it is written to raises SIGPIPE in the thread
-/// that writes; blocked, it is an error of that write and nothing more.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
+/// Signals are for the thread that trains: threads made while this lives never get one.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// CivetWeb without TLS, which it would load at run time.
+struct Library {
+  Library() { mg_init_library(MG_FEATURES_DEFAULT); }
+  ~Library() { mg_exit_library(); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+};
 
 /// What everybody is told, gathered at one moment.
 struct Snapshot {
@@ -46,53 +68,82 @@ std::string event_text(const char* name, const std::string& data) {
   return std::string("event: ") + name + "\ndata: " + data + "\n\n";
 }
 
+std::string_view header(const mg_connection* connection, const char* name) {
+  const char* value = mg_get_header(connection, name);
+  return value ? value : std::string_view();
+}
+
+bool write(mg_connection* connection, std::string_view text) {
+  return mg_write(connection, text.data(), text.size()) == static_cast<int>(text.size());
+}
+
+std::string head_text(mg_connection* connection, int status, const std::string& type) {
+  return "HTTP/1.1 " + std::to_string(status) + " " + mg_get_response_code_text(connection, status) +
+         "\r\n"
+         "Cache-Control: no-store\r\n"
+         "X-Frame-Options: DENY\r\n"
+         "X-Content-Type-Options: nosniff\r\n"
+         "Cross-Origin-Resource-Policy: same-origin\r\n"
+         "Referrer-Policy: no-referrer\r\n"
+         "Connection: close\r\n"
+         "Content-Type: " +
+         type + "\r\n";
+}
+
+bool is_head(const mg_connection* connection) {
+  return std::string_view(mg_get_request_info(connection)->request_method) == "HEAD";
+}
+
+int answer(mg_connection* connection, int status, const std::string& type, const std::string& body) {
+  std::string text =
+      head_text(connection, status, type) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  if (!is_head(connection)) text += body;
+  write(connection, text);
+  return status;
+}
+
+/// Shuts every socket of this process whose own end is this port: who waits at one is woken. mg_stop() by itself has
+/// its threads look up every two seconds only.
+void shut_sockets(int port) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    int socket = -1;
+    std::from_chars(name.data(), name.data() + name.size(), socket);
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    if (own.sin_family == AF_INET && ntohs(own.sin_port) == port) ::shutdown(socket, SHUT_RDWR);
+  }
+}
+
 }  // namespace
 
 class LiveServer::State {
  public:
   explicit State(int port) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_keep_alive_max_count(1);
-    server_.set_default_headers({{"Cache-Control", "no-store"},
-                                 {"X-Frame-Options", "DENY"},
-                                 {"X-Content-Type-Options", "nosniff"},
-                                 {"Cross-Origin-Resource-Policy", "same-origin"},
-                                 {"Referrer-Policy", "no-referrer"}});
-    server_.set_pre_routing_handler([this](const auto& request, auto& response) {
-      if (allowed(request)) return httplib::Server::HandlerResponse::Unhandled;
-      response.status = 403;
-      response.set_content("only for pages of this address\n", "text/plain");
-      return httplib::Server::HandlerResponse::Handled;
-    });
-    server_.Get("/", [this](const auto&, auto& response) { send_page(response); });
-    server_.Get("/events", [this](const auto&, auto& response) { send_events(response); });
-    // Without these two options a second program could listen on the port of the first.
-    server_.set_socket_options([](int socket) {
-      const int yes = 1;
-      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    });
-    port_ = port == 0                                 ? server_.bind_to_any_port("127.0.0.1")
-            : server_.bind_to_port("127.0.0.1", port) ? port
-                                                      : -1;
-    if (port_ < 0)
+    const SignalsBlocked blocked;
+    serve(port);
+    if (!server_)
       throw Error("train", "--serve cannot listen on port " + std::to_string(port), {},
                   "another port, or --serve 0 for any that is free");
-    listener_ = std::thread([this] {
-      block_signals();
-      server_.listen_after_bind();
-    });
+    mg_server_port listens{};
+    mg_get_server_ports(server_, 1, &listens);
+    port_.store(listens.port);
     gatherer_ = std::thread([this] { gather_again_and_again(); });
-    while (!server_.is_running()) std::this_thread::sleep_for(1ms);  // stop() is heard from then on
   }
 
   ~State() {
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       ending_ = true;
+      changed_.notify_all();
+      // Once mg_stop() has begun nothing more is sent.
+      changed_.wait_for(lock, kLastWords, [&] { return answering_ == 0; });
     }
-    changed_.notify_all();
-    server_.stop();
-    listener_.join();
+    shut_sockets(port_);
+    mg_stop(server_);
     gatherer_.join();
   }
 
@@ -118,20 +169,93 @@ class LiveServer::State {
   }
 
  private:
-  // ---- Who may ask
+  /// One more while it lives.
+  class Counted {
+   public:
+    Counted(State& state, int& counter) : state_(state), counter_(counter) {
+      const std::lock_guard lock(state_.mutex_);
+      count_ = ++counter_;
+    }
+    ~Counted() {
+      const std::lock_guard lock(state_.mutex_);
+      --counter_;
+      state_.changed_.notify_all();
+    }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    int count() const { return count_; }
 
-  bool allowed(const httplib::Request& request) const {
-    const std::string port = ":" + std::to_string(port_), host = request.get_header_value("Host");
+   private:
+    State& state_;
+    int& counter_;
+    int count_;
+  };
+
+  // ---- The server
+
+  void serve(int port) {
+    mg_callbacks callbacks{};
+    callbacks.begin_request = [](mg_connection* connection) {
+      return static_cast<State*>(mg_get_request_info(connection)->user_data)->respond(connection);
+    };
+    callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
+    callbacks.init_thread = [](const mg_context* context, int) -> void* {
+      State& state = *static_cast<State*>(mg_get_user_data(context));
+      const std::lock_guard lock(state.mutex_);
+      ++state.threads_;
+      state.changed_.notify_all();
+      return nullptr;
+    };
+    const std::string address = "127.0.0.1:" + std::to_string(port), threads = std::to_string(kThreads);
+    const char* options[] = {
+        "listening_ports", address.c_str(), "num_threads", threads.c_str(), "request_timeout_ms",
+        kTimeout,          "tcp_nodelay",   "1",           nullptr,
+    };
+    // Each of its threads begins by ignoring SIGPIPE, for all of the process. They write without that signal, so
+    // what the program wants of it is put back when they have all begun.
+    struct sigaction on_closed_pipe {};
+    ::sigaction(SIGPIPE, nullptr, &on_closed_pipe);
+    server_ = mg_start(&callbacks, this, options);
+    if (!server_) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, 5s, [&] { return threads_ > kThreads; });  // and the one that listens
+    ::sigaction(SIGPIPE, &on_closed_pipe, nullptr);
+  }
+
+  /// Every request comes here. Gives the status.
+  int respond(mg_connection* connection) {
+    const Counted counted(*this, answering_);
+    try {
+      return route(connection);
+    } catch (const std::exception&) {
+      write(connection, "HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\n\r\n");
+      return 500;
+    }
+  }
+
+  int route(mg_connection* connection) {
+    const mg_request_info& request = *mg_get_request_info(connection);
+    if (!allowed(connection))
+      return answer(connection, 403, "text/plain", "only for pages of this address\n");
+    const std::string_view method = request.request_method, path = request.local_uri;
+    if (method == "GET" || method == "HEAD") {
+      if (path == "/") return send_page(connection);
+      if (path == "/events") return send_events(connection);
+    }
+    return answer(connection, 404, "text/plain", "");
+  }
+
+  bool allowed(const mg_connection* connection) const {
+    const std::string port = ":" + std::to_string(port_), host(header(connection, "Host"));
     if (host != "127.0.0.1" + port && host != "localhost" + port) return false;
-    if (request.has_header("Origin") && request.get_header_value("Origin") != "http://" + host) return false;
-    const std::string site = request.get_header_value("Sec-Fetch-Site");
-    return site != "cross-site" || request.get_header_value("Sec-Fetch-Mode") == "navigate";
+    if (mg_get_header(connection, "Origin") && header(connection, "Origin") != "http://" + host) return false;
+    return header(connection, "Sec-Fetch-Site") != "cross-site" ||
+           header(connection, "Sec-Fetch-Mode") == "navigate";
   }
 
   // ---- Gathering
 
   void gather_again_and_again() {
-    block_signals();
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
     auto next = Clock::now();
     std::unique_lock lock(mutex_);
@@ -172,7 +296,7 @@ class LiveServer::State {
 
   // ---- Answers
 
-  void send_page(httplib::Response& response) {
+  int send_page(mg_connection* connection) {
     std::shared_ptr<const Snapshot> snapshot;
     {
       std::unique_lock lock(mutex_);
@@ -181,12 +305,9 @@ class LiveServer::State {
       changed_.wait_for(lock, 10s, [&] { return newest_ != nullptr || ending_; });
       snapshot = newest_;
     }
-    if (!snapshot) {
-      response.status = 503;
-      response.set_content("the training has not begun yet; load this page again\n", "text/plain");
-      return;
-    }
-    response.set_content(report_page(snapshot->data), "text/html; charset=utf-8");
+    if (!snapshot)
+      return answer(connection, 503, "text/plain", "the training has not begun yet; load this page again\n");
+    return answer(connection, 200, "text/html; charset=utf-8", report_page(snapshot->data));
   }
 
   /// What a viewer has been told so far.
@@ -195,27 +316,20 @@ class LiveServer::State {
     Clock::time_point spoken = Clock::now();
   };
 
-  void send_events(httplib::Response& response) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (viewers_ >= kMostViewers) {
-        response.status = 503;
-        return;
-      }
-      ++viewers_;
+  int send_events(mg_connection* connection) {
+    if (is_head(connection)) return answer(connection, 200, "text/event-stream", "");
+    const Counted counted(*this, viewers_);
+    if (counted.count() > kMostViewers) return answer(connection, 503, "text/plain", "");
+    // No length: it ends when the connection does.
+    if (!write(connection, head_text(connection, 200, "text/event-stream") + "\r\n")) return 200;
+    Viewer viewer;
+    while (tell(viewer, connection)) {
     }
-    auto viewer = std::make_shared<Viewer>();
-    response.set_chunked_content_provider(
-        "text/event-stream",
-        [this, viewer](std::size_t, httplib::DataSink& sink) { return tell(*viewer, sink); },
-        [this](bool) {
-          const std::lock_guard lock(mutex_);
-          --viewers_;
-        });
+    return 200;
   }
 
   /// Waits for something new and sends it; false ends the connection.
-  bool tell(Viewer& viewer, httplib::DataSink& sink) {
+  bool tell(Viewer& viewer, mg_connection* connection) {
     std::shared_ptr<const Snapshot> snapshot;
     bool finished = false;
     {
@@ -242,14 +356,13 @@ class LiveServer::State {
     if (text.empty() && now - viewer.spoken >= kPingInterval) text = ": still there\n\n";
     if (text.empty()) return true;
     viewer.spoken = now;
-    if (!sink.write(text.data(), text.size())) return false;
-    if (finished) sink.done();
-    return true;
+    return write(connection, text) && !finished;
   }
 
-  httplib::Server server_;
-  int port_ = -1;
-  std::thread listener_, gatherer_;
+  Library library_;
+  mg_context* server_ = nullptr;
+  std::atomic<int> port_{-1};
+  std::thread gatherer_;
   std::atomic<std::int64_t> step_{0};
   std::atomic<double> loss_{0};
 
@@ -257,7 +370,7 @@ class LiveServer::State {
   std::condition_variable changed_;
   std::filesystem::path folder_;
   std::shared_ptr<const Snapshot> newest_;
-  std::size_t viewers_ = 0;
+  int threads_ = 0, answering_ = 0, viewers_ = 0;
   bool asked_ = false, ending_ = false, finished_ = false;
 };
 
