@@ -178,17 +178,23 @@ void load_weights(const fs::path& path, models::Model& model) {
   weights.assign(weights.read());
 }
 
-std::optional<fs::path> find_latest(const fs::path& run) {
-  std::optional<fs::path> latest;
-  std::int64_t latest_step = -1;
+std::vector<std::int64_t> steps_of_checkpoints(const fs::path& run) {
+  std::vector<std::int64_t> steps;
   std::error_code missing;
   for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", missing)) {
-    const std::optional<std::int64_t> step = step_of(entry.path().filename().string());
-    if (!step || *step <= latest_step || !fs::exists(entry.path() / kStateFile)) continue;
-    latest_step = *step;
-    latest = entry.path();
+    const std::string name = entry.path().filename().string();
+    const std::optional<std::int64_t> step = step_of(name);
+    if (step && name == checkpoint_name(*step) && fs::exists(entry.path() / kStateFile))
+      steps.push_back(*step);
   }
-  return latest;
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::optional<fs::path> find_latest(const fs::path& run) {
+  const std::vector<std::int64_t> steps = steps_of_checkpoints(run);
+  if (steps.empty()) return std::nullopt;
+  return run / "checkpoints" / checkpoint_name(steps.back());
 }
 
 fs::path checkpoint_of(const fs::path& folder) {

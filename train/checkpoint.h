@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -68,6 +69,9 @@ void load_weights(const std::filesystem::path& path, models::Model& model);
 /// The complete checkpoint of the highest step in `run`/checkpoints; none when there is none. Unfinished
 /// folders are passed over.
 std::optional<std::filesystem::path> find_latest(const std::filesystem::path& run);
+
+/// Steps of the complete checkpoints in `run`/checkpoints, rising.
+std::vector<std::int64_t> steps_of_checkpoints(const std::filesystem::path& run);
 
 /// `folder` if it is a checkpoint's, else the last checkpoint of the run in it. Error when there is neither.
 std::filesystem::path checkpoint_of(const std::filesystem::path& folder);
