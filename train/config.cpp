@@ -143,7 +143,10 @@ InspectSettings read_inspect(nn::Fields& fields) {
       "parameters",
       {.doc = "names or patterns of parameters to record after each step; by default all of every norm",
        .fallback = std::vector<std::string>{"*norm*"}});
-  s.every = fields.integer("every", {.doc = "records every so many steps", .fallback = 1, .at_least = 1});
+  s.every = fields.integer("every", {.doc = "records values, gradients and updates every so many steps; "
+                                            "statistics of every step are kept anyhow",
+                                     .fallback = 1,
+                                     .at_least = 1});
   return s;
 }
 

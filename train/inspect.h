@@ -1,13 +1,15 @@
-// inspect: scale, shift or any recorded parameter after each step of a run that is finished, running or was
-// killed.
+// inspect: scale, shift or any parameter, its gradients, updates and moments, after each step of a run that is finished,
+// running or was killed.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "handgrad/train/recording.h"
+#include "handgrad/train/history.h"
 
 namespace handgrad::train {
 
@@ -17,6 +19,7 @@ struct InspectOptions {
   enum class Format { table, csv, json };
 
   std::vector<std::string> names = {};  ///< patterns (nn/pattern.h); none: everything that was recorded
+  Quantity of = Quantity::value;        ///< what is shown of them
   std::string steps = {};               ///< "250", "1:5" (5 included), "last"; empty: the whole run
   bool values = false;                  ///< every number, not only their mean, std, min, max
   bool all = false;                     ///< every feature in a ranking, not only the first and the last ones
@@ -29,37 +32,51 @@ struct InspectOptions {
 /// Error with what is there instead when a name or a step is not.
 void inspect(const std::filesystem::path& run_or_file, const InspectOptions& options, std::ostream& out);
 
-/// Mean, spread and extremes of one state of a parameter. std divides by n, like the norm.
-struct Statistics {
-  /// @{ Over all elements.
-  double mean = 0, std = 0, min = 0, max = 0;
-  /// @}
-  std::size_t farthest = 0;  ///< index of the element farthest from its start; the first of equals
-};
-/// `start` is what the elements are measured from, of the same size, or empty: 0.
-Statistics statistics(const std::vector<double>& value, const std::vector<double>& start);
-
-/// The chosen parameters and steps of a recording, which the formats below write out.
+/// The chosen parameters and steps of a run, which the formats below write out.
 struct Selection {
-  const Recording& recording;           ///< must outlive it
+  const History& history;               ///< must outlive it
   std::string title;                    ///< of the run, as it was typed
   std::string asked;                    ///< the names as they were typed; empty: everything
-  std::vector<std::size_t> parameters;  ///< positions in recording.parameters()
+  std::vector<std::size_t> parameters;  ///< positions in history.entries()
   /// @{ Steps, both shown.
   std::int64_t first, last;
   /// @}
-  std::int64_t planned_steps;  ///< that the run was to make; 0 when not known
+  bool only_last;              ///< each parameter at its own last step alone
   bool whole_run;              ///< whether no steps were asked for
+  std::int64_t planned_steps;  ///< that the run was to make; 0 when not known
+  std::string to_record;       ///< the option that would record the parameters that only checkpoints know
+
+  std::vector<std::int64_t> steps(std::size_t parameter) const;  ///< those chosen of history.steps(), rising
+  /// Calls visit(parameter, step) for every chosen one, step by step.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    std::vector<std::pair<std::int64_t, std::size_t>> all;
+    for (std::size_t k = 0; k < parameters.size(); ++k)
+      for (const std::int64_t step : steps(parameters[k])) all.emplace_back(step, k);
+    std::sort(all.begin(), all.end());
+    for (const auto& [step, k] : all) visit(parameters[k], step);
+  }
 };
 
-/// One CSV line for each step, name and index: step,name,index,value,gradient,update. Numbers are the
-/// shortest text that reads back to the same bits; a gradient or an update that does not exist is empty.
+/// What the options choose of it. Error with what is there instead when a name, a quantity or a step is not.
+Selection select(const std::filesystem::path& run, const History& history, const InspectOptions& options);
+/// "100, 200, 300", or, of more than five, "1, 2, 3, 4 ... 300".
+std::string steps_text(const std::vector<std::int64_t>& steps);
+
+/// One CSV line for each step, name and index: step,name,index,value,gradient,update, or, of another quantity,
+/// step,name,index,QUANTITY. Only of steps whose numbers are there. Numbers are the shortest text that reads back to the
+/// same bits; a gradient or an update that does not exist is empty.
 void write_csv(const Selection& selection, std::ostream& out);
-/// An array of {"step", "name", "shape", "mean", "std", "min", "max", "farthest": {"index", "value"}}, with
-/// `values` also "values", "gradient", "update", flat and row-major. NaN and infinities are strings.
+/// An array of {"step", "name", "shape", "mean", "std", "min", "max", "farthest": {"index", "value"}}, where the run
+/// recorded them "gradient_norm" and "update_norm", and with `values`, at steps whose numbers are there, "values",
+/// "gradient", "update", flat and row-major. Of another quantity: "of", and "values" alone. NaN and infinities are
+/// strings; what is not known is null.
 void write_json(const Selection& selection, bool values, std::ostream& out);
-/// For some steps: a table for each parameter. For a whole run: the distance from the start of each parameter
-/// as a small picture, or, for one parameter, its features, those that moved most first.
+/// A table for each parameter with its chosen steps, which has fewer columns on a narrow terminal.
+void write_steps(const Selection& selection, const InspectOptions& options, std::ostream& out);
+/// For some steps: write_steps. For a whole run: the distance from the start of each parameter
+/// as a small picture, or, for one parameter, its features, those that moved most first; the norm of gradients and
+/// updates; a table of what checkpoints hold.
 void write_table(const Selection& selection, const InspectOptions& options, std::ostream& out);
 
 /// How often the pushes of the gradients agree: |sum| / sum of absolute values; 1: always the same way, 0:

@@ -50,26 +50,53 @@ void put_list(Text& text, const char* key, const std::vector<double>& values, DT
   text.push_back(']');
 }
 
-template <class Visit>
-void for_each_record(const Selection& s, const Visit& visit) {
-  for (const std::int64_t step : s.recording.steps(s.first, s.last))
-    for (const std::size_t i : s.parameters) visit(i, s.recording.read(i, step));
+void put_key(Text& text, const char* key, const std::optional<double>& value, DType dtype) {
+  fmt::format_to(std::back_inserter(text), ", \"{}\": ", key);
+  if (value) {
+    put_number(text, *value, dtype, true);
+  } else {
+    fmt::format_to(std::back_inserter(text), "null");
+  }
+}
+
+void put_statistics(Text& text, const HistorySummary& summary) {
+  const std::optional<Statistics>& s = summary.statistics;
+  const auto take = [&](double Statistics::*number) {
+    return s ? std::optional<double>((*s).*number) : std::nullopt;
+  };
+  put_key(text, "mean", take(&Statistics::mean), DType::float64);
+  put_key(text, "std", take(&Statistics::std), DType::float64);
+  put_key(text, "min", take(&Statistics::min), summary.dtype);
+  put_key(text, "max", take(&Statistics::max), summary.dtype);
+  if (!s) return fmt::format_to(std::back_inserter(text), ", \"farthest\": null"), void();
+  fmt::format_to(std::back_inserter(text), ", \"farthest\": {{\"index\": {}, \"value\": ", s->farthest);
+  put_number(text, s->farthest_value, summary.dtype, true);
+  text.push_back('}');
+}
+
+void put_values(Text& text, const HistoryStep& step, Quantity of) {
+  put_list(text, "values", step.numbers, step.dtype);
+  if (of != Quantity::value) return;
+  put_list(text, "gradient", step.gradient, step.dtype);
+  put_list(text, "update", step.update, DType::float64);
 }
 
 }  // namespace
 
 void write_csv(const Selection& selection, std::ostream& out) {
   Text text;
-  const DType dtype = selection.recording.dtype();
-  out << "step,name,index,value,gradient,update\n";
-  for_each_record(selection, [&](std::size_t parameter, const RecordedStep& record) {
-    const std::string& name = selection.recording.parameters()[parameter].name;
-    for (std::size_t i = 0; i < record.value.size(); ++i) {
-      fmt::format_to(std::back_inserter(text), "{},{},{},", record.step, name, i);
-      put_number(text, record.value[i], dtype, false);
-      text.push_back(',');
-      if (!record.gradient.empty()) put_number(text, record.gradient[i], dtype, false);
-      text.push_back(',');
+  const History& history = selection.history;
+  const bool value = history.of() == Quantity::value;
+  out << "step,name,index," << (value ? "value,gradient,update" : name_of(history.of())) << "\n";
+  selection.for_each([&](std::size_t parameter, std::int64_t step) {
+    if (!history.has_numbers(parameter, step)) return;
+    const HistoryStep record = history.read(parameter, step);
+    for (std::size_t i = 0; i < record.numbers.size(); ++i) {
+      fmt::format_to(std::back_inserter(text), "{},{},{},", step, history.entries()[parameter].name, i);
+      put_number(text, record.numbers[i], record.dtype, false);
+      if (value) text.push_back(',');
+      if (!record.gradient.empty()) put_number(text, record.gradient[i], record.dtype, false);
+      if (value) text.push_back(',');
       if (!record.update.empty()) put_number(text, record.update[i], DType::float64, false);
       text.push_back('\n');
     }
@@ -79,31 +106,24 @@ void write_csv(const Selection& selection, std::ostream& out) {
 
 void write_json(const Selection& selection, bool values, std::ostream& out) {
   Text text;
-  const DType dtype = selection.recording.dtype();
-  std::vector<std::vector<double>> start(selection.recording.parameters().size());
-  for (const std::size_t i : selection.parameters) start[i] = selection.recording.read(i, 0).value;
+  const History& history = selection.history;
   bool first = true;
-  for_each_record(selection, [&](std::size_t parameter, const RecordedStep& record) {
-    const RecordedParameter& p = selection.recording.parameters()[parameter];
-    const Statistics s = statistics(record.value, start[parameter]);
+  selection.for_each([&](std::size_t parameter, std::int64_t step) {
+    const History::Entry& entry = history.entries()[parameter];
+    const HistorySummary summary = history.summary(parameter, step);
     auto to = std::back_inserter(text);
-    fmt::format_to(to, "{}{{\"step\": {}, \"name\": {}, \"shape\": {}", first ? "[" : ",\n ", record.step,
-                   nlohmann::json(p.name).dump(), p.shape.text());
+    fmt::format_to(to, "{}{{\"step\": {}, \"name\": {}", first ? "[" : ",\n ", step,
+                   nlohmann::json(entry.name).dump());
+    if (history.of() != Quantity::value) fmt::format_to(to, ", \"of\": \"{}\"", name_of(history.of()));
+    fmt::format_to(to, ", \"shape\": {}", entry.shape.text());
     first = false;
-    for (const auto& [key, value] :
-         {std::pair{"mean", s.mean}, {"std", s.std}, {"min", s.min}, {"max", s.max}}) {
-      fmt::format_to(to, ", \"{}\": ", key);
-      const bool is_element = key[0] == 'm' && key[1] != 'e';
-      put_number(text, value, is_element ? dtype : DType::float64, true);
+    put_statistics(text, summary);
+    if (!history.from_checkpoints(parameter)) {
+      put_key(text, "gradient_norm", summary.gradient_norm, DType::float64);
+      put_key(text, "update_norm", summary.update_norm, DType::float64);
     }
-    fmt::format_to(to, ", \"farthest\": {{\"index\": {}, \"value\": ", s.farthest);
-    put_number(text, record.value.empty() ? 0 : record.value[s.farthest], dtype, true);
-    text.push_back('}');
-    if (values) {
-      put_list(text, "values", record.value, dtype);
-      put_list(text, "gradient", record.gradient, dtype);
-      put_list(text, "update", record.update, DType::float64);
-    }
+    if (values && history.has_numbers(parameter, step))
+      put_values(text, history.read(parameter, step), history.of());
     text.push_back('}');
     write(text, out);
   });

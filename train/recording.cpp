@@ -77,6 +77,7 @@ Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std
   } else {
     continue_at(trainer.step_count());
   }
+  if (every != 1) open_statistics(trainer.step_count());
 }
 
 Recorder::~Recorder() {
@@ -118,14 +119,23 @@ void Recorder::continue_at(std::int64_t step) {
   if (!file_) fail(path_, std::string("cannot be written: ") + std::strerror(errno));
 }
 
-void Recorder::before_update(const Trainer& /*trainer*/, const StepReport& report) {
-  if (every_ == 1 || !due(report.step)) return;
+/// The state before training is the first record of the values.
+void Recorder::open_statistics(std::int64_t step) {
+  std::vector<Array> start;
+  const Recording recording(path_);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    start.push_back(Array::of(recording.read(i, 0).value, parameters_[i].parameter->shape(), dtype_));
+  statistics_.emplace(path_.parent_path() / kStatisticsFile, parameters_, std::move(start), step);
+}
+
+void Recorder::before_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {
+  if (every_ == 1) return;
   for (std::size_t i = 0; i < parameters_.size(); ++i) before_[i].assign(parameters_[i].parameter->array());
 }
 
 void Recorder::after_update(const Trainer& /*trainer*/, const StepReport& report) {
-  if (!due(report.step)) return;
-  append(report.step, report.lr);
+  if (statistics_) statistics_->append(report.step, report.lr, before_);
+  if (due(report.step)) append(report.step, report.lr);
   const auto now = std::chrono::steady_clock::now();
   if (now - flushed_ >= kFlushInterval || buffer_.size() * 2 > buffer_.capacity()) {
     flush();
@@ -151,6 +161,7 @@ void Recorder::append(std::int64_t step, double lr) {
 }
 
 void Recorder::flush() {
+  if (statistics_) statistics_->flush();
   if (buffer_.empty()) return;
   file_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
   file_.flush();

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "handgrad/core/array.h"
+#include "handgrad/train/statistics.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
@@ -25,6 +27,8 @@ inline constexpr const char* kRecordingFile = "inspect.bin";
 /// (float64), and for each parameter a flag (int64; 1: there was a gradient), the values, the gradient, and,
 /// when `every` is not 1, the update of this step; with every step recorded the update is the difference of
 /// two records. All little-endian.
+///
+/// When `every` is not 1, the statistics of every step go into a file beside it (statistics.h).
 class Recorder final : public TrainerObserver {
  public:
   /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path`
@@ -43,6 +47,7 @@ class Recorder final : public TrainerObserver {
  private:
   void create();
   void continue_at(std::int64_t step);
+  void open_statistics(std::int64_t step);
   void append(std::int64_t step, double lr);
   bool due(std::int64_t step) const { return step % every_ == 0 || step == last_; }
 
@@ -54,6 +59,7 @@ class Recorder final : public TrainerObserver {
   std::fstream file_;
   std::vector<char> buffer_;
   std::vector<Array> before_;  // values before the update, where it cannot be had from the record before
+  std::optional<StatisticsWriter> statistics_;  // when `every` is not 1
   std::chrono::steady_clock::time_point flushed_;
 };
 

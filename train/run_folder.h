@@ -5,6 +5,7 @@
 //     metrics.jsonl    one object per step
 //     timing.jsonl     wall-clock values
 //     inspect.bin      recorded parameters (recording.h)
+//     statistics.bin   their statistics after every step, where values are recorded at some only (statistics.h)
 //     texts.jsonl      what the model wrote at some steps (samples.h)
 //     log.txt
 //     checkpoints/step-000100/

@@ -1,5 +1,6 @@
 // handgrad inspect RUN_OR_FILE [NAME]...
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -12,19 +13,26 @@ namespace handgrad::train::cli {
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   struct Request {
-    std::string path, format = "table";
+    std::string path, format = "table", of = "value";
     InspectOptions options;
   };
   auto request = std::make_shared<Request>();
   InspectOptions& options = request->options;
   CLI::App* verb =
-      app.add_subcommand("inspect", "show scale, shift or any recorded parameter after each step")
-          ->group("look");
+      app.add_subcommand("inspect", "show scale, shift or any parameter after each step")->group("look");
   verb->add_option("run", request->path, "a run's folder, or a safetensors file")
       ->option_text("RUN_OR_FILE")
       ->required();
-  verb->add_option("names", options.names, "names, ends of names (scale), or patterns ('*.scale')")
+  verb->add_option("names", options.names,
+                   "names, ends of names (scale), or patterns ('*.scale'); what was not recorded comes from "
+                   "the checkpoints")
       ->option_text("NAME");
+  verb->add_option(
+          "--of", request->of,
+          "value (default), gradient, update, or the optimiser's first_moment or second_moment, which "
+          "checkpoints hold")
+      ->option_text("WHAT")
+      ->check(one_of(quantity_names()));
   verb->add_option("--step", options.steps,
                    "one step, a range 1:5 (5 included), or last (default: the whole run)")
       ->option_text("N|A:B|last");
@@ -42,6 +50,9 @@ void add_inspect(CLI::App& app, Chosen& chosen) {
       request->options.format = request->format == "csv"    ? Format::csv
                                 : request->format == "json" ? Format::json
                                                             : Format::table;
+      const auto& words = quantity_names();
+      request->options.of =
+          static_cast<Quantity>(std::find(words.begin(), words.end(), request->of) - words.begin());
       request->options.columns = terminal_columns();
       inspect(request->path, request->options, std::cout);
       return std::cout.flush() ? 0 : 1;
