@@ -121,6 +121,17 @@ const std::vector<WrongCall>& wrong_calls() {
       {"trace --compare x", 2,
        "trace: --compare needs 2 values, got 1\n"
        "  try: handgrad trace --help\n"},
+      {"trace TOY", 2,
+       "trace: needs --out FILE, where the numbers go, or --graph FILE.dot\n"},
+      {"trace TOY --graph toy.png", 2,
+       "trace: --graph must name a .dot or a .svg file, got 'toy.png'\n"},
+      {"trace TOY --out toy.st --depth 2", 2,
+       "trace: --depth belongs to --graph FILE.dot\n"},
+      {"trace TOY --graph there.dot", 1,
+       "trace: --graph 'there.dot' is there already\n"
+       "  try: --overwrite, or another name\n"},
+      {"trace TOY --graph nowhere/toy.dot", 1,
+       "\"nowhere/toy.dot\": cannot be written: No such file or directory\n"},
       {"train TOY --pace fast", 2,
        "train: --pace must be steps per second or 'key', got 'fast'\n"
        "  try: --pace 20 or --pace key\n"},
@@ -162,7 +173,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "  try: a run folder or a safetensors file\n"},
       {"inspect run gamma", 1,
        "inspect run: nothing recorded is named 'gamma'\n"
-       "  recorded  trf_blocks.0.norm1.scale, trf_blocks.0.norm1.shift, trf_blocks.0.norm2.scale and 3 more\n"
+       "  recorded  trf_blocks.0.norm1.scale, trf_blocks.0.norm1.shift, trf_blocks.0.norm2.scale and 3 more; 12 others are in the checkpoints\n"
        "  try: a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config chooses\n"},
       {"inspect run --step 250", 1,
        "inspect run: no step 250; this run has 3 steps\n"
@@ -320,6 +331,7 @@ void furnish(const std::filesystem::path& folder) {
       {"empty.json", ""},
       {"batch.json", "{\"inputs\": [[1, 2]], \"targets\": [[1]]}"},
       {"junk.safetensors", "junk\n"},
+      {"there.dot", "digraph {}"},
       {"folder/mine.txt", "x"},
   };
   std::filesystem::create_directory(folder / "folder");

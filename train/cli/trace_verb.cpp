@@ -1,9 +1,10 @@
-// handgrad trace RUN_OR_CONFIG --out FILE, handgrad trace --compare A B
+// handgrad trace RUN_OR_CONFIG --out FILE and --graph FILE, handgrad trace --compare A B
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "handgrad/core/error.h"
 #include "handgrad/data/fixed_batch.h"
@@ -14,6 +15,7 @@
 #include "handgrad/train/run.h"
 #include "handgrad/train/text.h"
 #include "handgrad/train/trace.h"
+#include "handgrad/train/trace_graph.h"
 
 namespace handgrad::train::cli {
 namespace {
@@ -22,7 +24,8 @@ namespace fs = std::filesystem;
 
 struct Request {
   ConfigOptions config;
-  std::string out, weights, batch;
+  std::string out, graph, weights, batch;
+  std::optional<std::int64_t> depth;
   std::vector<std::string> compare;
   double tolerance = 1e-5;
   bool overwrite = false;
@@ -35,14 +38,47 @@ int compare(const Request& request) {
   return comparison.equal(request.tolerance) ? 0 : 1;
 }
 
-int write_trace(const Request& request) {
+void check(const Request& request) {
   if (request.config.config.empty())
     throw ValueError("trace", "needs a run or a config, or two files to compare", {},
                      program_name() + " trace configs/toy.json --out toy.safetensors");
-  if (request.out.empty()) throw ValueError("trace", "needs --out FILE, where the numbers go");
-  if (fs::exists(request.out) && !request.overwrite)
-    throw Error("trace", fmt::format("--out '{}' is there already", request.out), {},
-                "--overwrite, or another name");
+  if (request.out.empty() && request.graph.empty())
+    throw ValueError("trace", "needs --out FILE, where the numbers go, or --graph FILE.dot");
+  const std::string kind = fs::path(request.graph).extension().string();
+  if (!request.graph.empty() && kind != ".dot" && kind != ".svg")
+    throw ValueError("trace",
+                     fmt::format("--graph must name a .dot or a .svg file, got '{}'", request.graph));
+  if (request.depth && request.graph.empty())
+    throw ValueError("trace", "--depth belongs to --graph FILE.dot");
+  for (const auto& [option, file] : {std::pair{"--out", request.out}, {"--graph", request.graph}})
+    if (!file.empty() && fs::exists(file) && !request.overwrite)
+      throw Error("trace", fmt::format("{} '{}' is there already", option, file), {},
+                  "--overwrite, or another name");
+}
+
+void print_numbers(const std::vector<nn::NamedArray>& arrays, const std::string& file) {
+  fmt::print(
+      "{} tensors in {}\n{}", arrays.size(), file,
+      next_lines({{fmt::format("{} inspect {} norm1 --values", program_name(), shell_word(file)),
+                   "one of its tensors"},
+                  {fmt::format("{} trace --compare {} OTHER.safetensors", program_name(), shell_word(file)),
+                   "where another one departs"}},
+                 terminal_columns()));
+}
+
+void write_graph(const Request& request, const GraphForm& form, const models::Model& model) {
+  const auto parameters = model.named_parameters();
+  const GraphDrawing drawing = draw(form, parameters, request.config.config, request.depth);
+  train::write_graph(drawing, request.graph);
+  fmt::print("graph of {} operations and {} parameters in {}\n", form.operations().size(), parameters.size(),
+             request.graph);
+  if (drawing.depth)
+    fmt::print("drawn as {} boxes: a module deeper than {} is one box; --depth chooses\n", drawing.boxes,
+               *drawing.depth);
+}
+
+int write_trace(const Request& request) {
+  check(request);
   request.config.apply_threads();
   const fs::path path = request.config.config;
   const bool is_run = fs::is_directory(path);
@@ -62,17 +98,20 @@ int write_trace(const Request& request) {
   } else {
     batch = data::read_batch(request.batch, run.model().vocab_size());
   }
-  const auto arrays = trace(run.model(), batch);
-  nn::write_safetensors(request.out, arrays);
-  fmt::print(
-      "loss {:.9g} of {} rows of {} tokens\n{} tensors in {}\n{}", arrays.front().array.value(0), batch.rows,
-      batch.cols, arrays.size(), request.out,
-      next_lines(
-          {{fmt::format("{} inspect {} norm1 --values", program_name(), shell_word(request.out)),
-            "one of its tensors"},
-           {fmt::format("{} trace --compare {} OTHER.safetensors", program_name(), shell_word(request.out)),
-            "where another one departs"}},
-          terminal_columns()));
+  GraphForm form;
+  std::vector<nn::NamedArray> arrays;
+  if (request.graph.empty()) {
+    arrays = trace(run.model(), batch);
+  } else {
+    const GraphObserverGuard guard(form);
+    arrays = trace(run.model(), batch);
+  }
+  fmt::print("loss {:.9g} of {} rows of {} tokens\n", arrays.front().array.value(0), batch.rows, batch.cols);
+  if (!request.graph.empty()) write_graph(request, form, run.model());
+  if (!request.out.empty()) {
+    nn::write_safetensors(request.out, arrays);
+    print_numbers(arrays, request.out);
+  }
   return 0;
 }
 
@@ -81,10 +120,20 @@ int write_trace(const Request& request) {
 void add_trace(CLI::App& app, Chosen& chosen) {
   auto request = std::make_shared<Request>();
   CLI::App* verb =
-      app.add_subcommand("trace", "every number of one forward and backward pass, in a file; or compare two")
+      app.add_subcommand("trace",
+                         "every number of one forward and backward pass, or its graph; or compare two")
           ->group("prove");
   request->config.add_to(*verb, false);
   verb->add_option("--out", request->out, "the safetensors file to write")->option_text("FILE");
+  verb->add_option("--graph", request->graph,
+                   "draw the graph of the pass: operations, parameters and gradient norms, as text for "
+                   "Graphviz, or with its program dot as a picture")
+      ->option_text("FILE.dot|FILE.svg");
+  verb->add_option("--depth", request->depth,
+                   "draw a module deeper than N as one box (default: every operation up to 150, else as "
+                   "deep as leaves 150 boxes)")
+      ->option_text("N")
+      ->check(between(0, 1000));
   verb->add_flag("--overwrite", request->overwrite, "replace the file that is there");
   verb->add_option("--weights", request->weights,
                    "the weights of this run, checkpoint or safetensors file (default: the run's last, or "
