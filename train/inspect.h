@@ -2,11 +2,9 @@
 // running or was killed.
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
 #include <iosfwd>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "handgrad/train/history.h"
@@ -47,15 +45,8 @@ struct Selection {
   std::string to_record;       ///< the option that would record the parameters that only checkpoints know
 
   std::vector<std::int64_t> steps(std::size_t parameter) const;  ///< those chosen of history.steps(), rising
-  /// Calls visit(parameter, step) for every chosen one, step by step.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    std::vector<std::pair<std::int64_t, std::size_t>> all;
-    for (std::size_t k = 0; k < parameters.size(); ++k)
-      for (const std::int64_t step : steps(parameters[k])) all.emplace_back(step, k);
-    std::sort(all.begin(), all.end());
-    for (const auto& [step, k] : all) visit(parameters[k], step);
-  }
+  std::vector<std::int64_t> all_steps() const;                   ///< of any parameter, rising
+  bool has(std::size_t parameter, std::int64_t step) const;      ///< whether it is one of steps(parameter)
 };
 
 /// What the options choose of it. Error with what is there instead when a name, a quantity or a step is not.

@@ -74,6 +74,14 @@ void put_statistics(Text& text, const HistorySummary& summary) {
   text.push_back('}');
 }
 
+/// Calls visit(parameter, step) for every chosen one, step by step.
+template <class Visit>
+void for_each(const Selection& s, const Visit& visit) {
+  for (const std::int64_t step : s.all_steps())
+    for (const std::size_t i : s.parameters)
+      if (s.has(i, step)) visit(i, step);
+}
+
 void put_values(Text& text, const HistoryStep& step, Quantity of) {
   put_list(text, "values", step.numbers, step.dtype);
   if (of != Quantity::value) return;
@@ -88,7 +96,7 @@ void write_csv(const Selection& selection, std::ostream& out) {
   const History& history = selection.history;
   const bool value = history.of() == Quantity::value;
   out << "step,name,index," << (value ? "value,gradient,update" : name_of(history.of())) << "\n";
-  selection.for_each([&](std::size_t parameter, std::int64_t step) {
+  for_each(selection, [&](std::size_t parameter, std::int64_t step) {
     if (!history.has_numbers(parameter, step)) return;
     const HistoryStep record = history.read(parameter, step);
     for (std::size_t i = 0; i < record.numbers.size(); ++i) {
@@ -108,7 +116,7 @@ void write_json(const Selection& selection, bool values, std::ostream& out) {
   Text text;
   const History& history = selection.history;
   bool first = true;
-  selection.for_each([&](std::size_t parameter, std::int64_t step) {
+  for_each(selection, [&](std::size_t parameter, std::int64_t step) {
     const History::Entry& entry = history.entries()[parameter];
     const HistorySummary summary = history.summary(parameter, step);
     auto to = std::back_inserter(text);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/pattern.h"
@@ -223,6 +224,23 @@ std::vector<std::int64_t> Selection::steps(std::size_t parameter) const {
   const std::vector<std::int64_t>& all = history.steps(parameter);
   if (only_last) return {all.back()};
   return {std::lower_bound(all.begin(), all.end(), first), std::upper_bound(all.begin(), all.end(), last)};
+}
+
+std::vector<std::int64_t> Selection::all_steps() const {
+  std::set<std::int64_t> all;
+  const std::vector<std::int64_t>* before = nullptr;  // what was recorded was recorded together
+  for (const std::size_t i : parameters) {
+    if (&history.steps(i) == before) continue;
+    before = &history.steps(i);
+    for (const std::int64_t step : steps(i)) all.insert(step);
+  }
+  return {all.begin(), all.end()};
+}
+
+bool Selection::has(std::size_t parameter, std::int64_t step) const {
+  const std::vector<std::int64_t>& all = history.steps(parameter);
+  if (only_last) return step == all.back();
+  return step >= first && step <= last && std::binary_search(all.begin(), all.end(), step);
 }
 
 Selection select(const std::filesystem::path& run, const History& history, const InspectOptions& options) {
