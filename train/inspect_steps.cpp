@@ -90,11 +90,11 @@ void write_numbers(const HistoryStep& record, Quantity of, bool beside, std::ost
   const auto text = [](const std::vector<double>& numbers, std::size_t i) {
     return numbers.empty() ? std::string("-") : fmt::format("{:.8g}", numbers[i]);
   };
-  out << fmt::format("         {:>8} {:>16}", "feature", name_of(of));
+  out << fmt::format(" {:>8} {:>16}", "feature", name_of(of));
   if (beside) out << fmt::format(" {:>16} {:>16}", "gradient", "update");
   out << "\n";
   for (std::size_t i = 0; i < record.numbers.size(); ++i) {
-    out << fmt::format("         {:>8} {:>16.8g}", index_text(i), record.numbers[i]);
+    out << fmt::format(" {:>8} {:>16.8g}", index_text(i), record.numbers[i]);
     if (beside) out << fmt::format(" {:>16} {:>16}", text(record.gradient, i), text(record.update, i));
     out << "\n";
   }
@@ -123,7 +123,7 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
         write_numbers(s.history.read(parameter, step), columns.of, recorded && columns.of == Quantity::value,
                       out);
       } else {
-        out << fmt::format("         {:>8}\n", "no values at this step");
+        out << fmt::format("  no values at this step\n");
       }
     }
   }

@@ -101,7 +101,7 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
                              s.steps(s.parameters.front()).front(), s.last),
                  0, options.columns)
       << "\n\n";
-  const std::size_t spark = spark_columns(options, width + 33);
+  const std::size_t spark = spark_columns(options, width + (value ? 33 : 34));
   const std::size_t columns = std::min(spark, s.steps(s.parameters.front()).size());
   out << fmt::format("{:<{}}  {}\n", "", width + 2 + columns,
                      value ? "      farthest     half of it" : " largest                last");

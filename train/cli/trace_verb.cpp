@@ -66,15 +66,17 @@ void print_numbers(const std::vector<nn::NamedArray>& arrays, const std::string&
                  terminal_columns()));
 }
 
-void write_graph(const Request& request, const GraphForm& form, const models::Model& model) {
+/// Draws the graph, and says what was drawn.
+std::string write_graph(const Request& request, const GraphForm& form, const models::Model& model) {
   const auto parameters = model.named_parameters();
   const GraphDrawing drawing = draw(form, parameters, request.config.config, request.depth);
   train::write_graph(drawing, request.graph);
-  fmt::print("graph of {} operations and {} parameters in {}\n", form.operations().size(), parameters.size(),
-             request.graph);
+  std::string said = fmt::format("graph of {} operations and {} parameters in {}\n", form.operations().size(),
+                                 parameters.size(), request.graph);
   if (drawing.depth)
-    fmt::print("drawn as {} boxes: a module deeper than {} is one box; --depth chooses\n", drawing.boxes,
-               *drawing.depth);
+    said += fmt::format("drawn as {} boxes: a module deeper than {} is one box; --depth chooses\n",
+                        drawing.boxes, *drawing.depth);
+  return said;
 }
 
 int write_trace(const Request& request) {
@@ -106,12 +108,11 @@ int write_trace(const Request& request) {
     const GraphObserverGuard guard(form);
     arrays = trace(run.model(), batch);
   }
-  fmt::print("loss {:.9g} of {} rows of {} tokens\n", arrays.front().array.value(0), batch.rows, batch.cols);
-  if (!request.graph.empty()) write_graph(request, form, run.model());
-  if (!request.out.empty()) {
-    nn::write_safetensors(request.out, arrays);
-    print_numbers(arrays, request.out);
-  }
+  const std::string drawn = request.graph.empty() ? "" : write_graph(request, form, run.model());
+  if (!request.out.empty()) nn::write_safetensors(request.out, arrays);
+  fmt::print("loss {:.9g} of {} rows of {} tokens\n{}", arrays.front().array.value(0), batch.rows, batch.cols,
+             drawn);
+  if (!request.out.empty()) print_numbers(arrays, request.out);
   return 0;
 }
 
