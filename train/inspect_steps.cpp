@@ -86,15 +86,16 @@ void write_row(std::int64_t step, const HistorySummary& summary, const Columns& 
             : "   -\n");
 }
 
-void write_numbers(const HistoryStep& record, Quantity of, bool beside, std::ostream& out) {
+void write_numbers(const HistoryStep& record, const Columns& columns, bool beside, std::ostream& out) {
+  const std::string indent(columns.std ? 9 : 1, ' ');
   const auto text = [](const std::vector<double>& numbers, std::size_t i) {
     return numbers.empty() ? std::string("-") : fmt::format("{:.8g}", numbers[i]);
   };
-  out << fmt::format(" {:>8} {:>16}", "feature", name_of(of));
+  out << indent << fmt::format("{:>8} {:>16}", "feature", name_of(columns.of));
   if (beside) out << fmt::format(" {:>16} {:>16}", "gradient", "update");
   out << "\n";
   for (std::size_t i = 0; i < record.numbers.size(); ++i) {
-    out << fmt::format(" {:>8} {:>16.8g}", index_text(i), record.numbers[i]);
+    out << indent << fmt::format("{:>8} {:>16.8g}", index_text(i), record.numbers[i]);
     if (beside) out << fmt::format(" {:>16} {:>16}", text(record.gradient, i), text(record.update, i));
     out << "\n";
   }
@@ -120,10 +121,10 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
       write_row(step, s.history.summary(parameter, step), columns, out);
       if (!options.values) continue;
       if (s.history.has_numbers(parameter, step)) {
-        write_numbers(s.history.read(parameter, step), columns.of, recorded && columns.of == Quantity::value,
+        write_numbers(s.history.read(parameter, step), columns, recorded && columns.of == Quantity::value,
                       out);
       } else {
-        out << fmt::format("  no values at this step\n");
+        out << "  no values at this step\n";
       }
     }
   }

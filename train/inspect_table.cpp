@@ -101,10 +101,10 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
                              s.steps(s.parameters.front()).front(), s.last),
                  0, options.columns)
       << "\n\n";
-  const std::size_t spark = spark_columns(options, width + (value ? 33 : 34));
+  const std::size_t spark = spark_columns(options, width + (value ? 33 : 31));
   const std::size_t columns = std::min(spark, s.steps(s.parameters.front()).size());
   out << fmt::format("{:<{}}  {}\n", "", width + 2 + columns,
-                     value ? "      farthest     half of it" : " largest                last");
+                     value ? "      farthest     half of it" : " largest               last");
   double largest = -1;
   std::string largest_name;
   for (const std::size_t i : s.parameters) {
@@ -116,7 +116,7 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
       out << fmt::format("{:>6} {:>7.3f}    by step {}\n", fmt::format("[{}]", d.last->farthest),
                          d.last->farthest_value, half_way(d.heights, d.steps));
     } else {
-      out << fmt::format("{:>8.3g} at step {:<4} {:>8.3g}\n", *top,
+      out << fmt::format("{:>8.3g} step {:<4} {:>8.3g}\n", *top,
                          d.steps[static_cast<std::size_t>(top - d.heights.begin())], d.heights.back());
     }
     if (d.heights.back() > largest) {
