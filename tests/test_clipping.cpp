@@ -3,12 +3,15 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "expect.h"
 #include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/train/adam.h"
 #include "handgrad/train/clip.h"
 #include "handgrad/train/sgd.h"
 
@@ -112,6 +115,31 @@ TEST_CASE("update kernels: the instruction sets agree") {
       expect::near(actual, expected.values(), 1e-6, 1e-6);  // the baseline has no fused multiply-add
       if (fused.defined()) CHECK(expect::same_bits(actual, fused));
       fused = actual;
+    }
+  }
+}
+
+TEST_CASE("clipping: gradients are read, never written, and the factor is as good as a scaled gradient") {
+  using Make = std::function<std::unique_ptr<Optimizer>(const Parameters&)>;
+  const std::vector<Make> all{
+      [](const Parameters& p) { return std::make_unique<Adam>(p, AdamOptions{}, Decay::decoupled); },
+      [](const Parameters& p) { return std::make_unique<Sgd>(p, SgdOptions{}); },
+      [](const Parameters& p) { return std::make_unique<Sgd>(p, SgdOptions{.momentum = 0.9}); },
+      [](const Parameters& p) {
+        return std::make_unique<Sgd>(p, SgdOptions{.momentum = 0.9, .nesterov = true});
+      }};
+  for (const Make& make : all) {
+    Parameter a("a", Tensor::of({1, 2, 3})), b("b", Tensor::of({1, 2, 3}));
+    const auto of_a = make({{"a", &a, nullptr}}), of_b = make({{"b", &b, nullptr}});
+    for (int step = 0; step < 2; ++step) {
+      give(a, {4, -8, 16});
+      give(b, {1, -2, 4});
+      const std::uint32_t version = a.grad().version();
+      of_a->step(0.1, 0.25);
+      of_b->step(0.1);
+      CHECK(expect::same_bits(a.array(), b.array()));
+      CHECK(a.grad().values() == std::vector<double>{4, -8, 16});
+      CHECK(a.grad().version() == version);
     }
   }
 }
