@@ -179,7 +179,7 @@ std::vector<std::string> Module::freeze(const std::vector<std::string>& patterns
         std::any_of(all.begin(), all.end(), [&](const auto& p) { return matches(pattern, p.name); });
     if (!used)
       throw ValueError("freeze", "each pattern must match a parameter, got \"" + pattern + "\"", {},
-                       "a name, the end of one (scale), or a pattern (*.norm1.*)");
+                       "a name, a part of one (scale, norm1), or a pattern (*.norm1.*)");
   }
   for (const NamedParameter& named : all)
     for (const std::string& pattern : patterns)

@@ -28,8 +28,17 @@ bool matches_all_of(std::string_view pattern, std::string_view name) {
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (pattern.find_first_of("*?") != std::string_view::npos) return matches_all_of(pattern, name);
-  if (pattern.empty() || !name.ends_with(pattern)) return false;
-  return name.size() == pattern.size() || name[name.size() - pattern.size() - 1] == '.';
+  if (pattern.empty()) return false;
+  for (std::size_t at = name.find(pattern); at != std::string_view::npos; at = name.find(pattern, at + 1)) {
+    const std::size_t after = at + pattern.size();
+    if ((at == 0 || name[at - 1] == '.') && (after == name.size() || name[after] == '.')) return true;
+  }
+  return false;
+}
+
+bool is_end_of(std::string_view end, std::string_view name) {
+  if (end.empty() || !name.ends_with(end)) return false;
+  return name.size() == end.size() || name[name.size() - end.size() - 1] == '.';
 }
 
 }  // namespace handgrad::nn

@@ -6,8 +6,11 @@
 namespace handgrad::nn {
 
 /// Whether `name`, such as "trf_blocks.0.norm1.scale", is meant by `pattern`. In a pattern `*` stands for any
-/// text, dots included, and `?` for one character. A pattern with neither is a name or the end of one:
-/// "scale" and "norm1.scale" mean it, "ale" does not.
+/// text, dots included, and `?` for one character. A pattern with neither is a name or whole parts of one: "scale",
+/// "norm1" and "trf_blocks.0" mean it, "ale" does not.
 bool matches(std::string_view pattern, std::string_view name);
+
+/// Whether `name` is `end`, or ends with it after a dot: "norm1" is an end of "trf_blocks.0.norm1".
+bool is_end_of(std::string_view end, std::string_view name);
 
 }  // namespace handgrad::nn

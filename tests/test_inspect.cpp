@@ -269,10 +269,10 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
       "  recorded  trf_blocks.0.norm1.scale, trf_blocks.0.norm1.shift, trf_blocks.0.norm2.scale and 3 more; "
       "12 others are in the checkpoints\n";
   const std::pair<const char*, std::string> calls[] = {
-      {"run nope",
-       "inspect run: nothing recorded is named 'nope'\n" + recorded +
-           "  try: a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config "
-           "chooses\n"},
+      {"run nope", "inspect run: nothing recorded is named 'nope'\n" + recorded +
+                       "  try: a name, a part of one (scale, norm1) or a pattern ('*.scale'); "
+                       "inspect.parameters of the config "
+                       "chooses\n"},
       {"run out_head.weight --of gradient",
        "inspect run: there is no gradient of out_head.weight: it was not recorded, and checkpoints hold "
        "values "

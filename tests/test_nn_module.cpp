@@ -182,7 +182,7 @@ TEST_CASE("module: freezing by pattern, and a pattern that means nothing") {
           tied.freeze({"offset", "*.scal"});
         }) ==
         "freeze: each pattern must match a parameter, got \"*.scal\"\n"
-        "  try: a name, the end of one (scale), or a pattern (*.norm1.*)");
+        "  try: a name, a part of one (scale, norm1), or a pattern (*.norm1.*)");
   CHECK(!tied.offset.frozen());  // all patterns are checked before anything changes
 }
 
@@ -191,7 +191,10 @@ TEST_CASE("module: patterns for names") {
   CHECK(nn::matches("norm1.scale", "trf_blocks.0.norm1.scale"));
   CHECK(nn::matches("scale", "scale"));
   CHECK(!nn::matches("ale", "trf_blocks.0.norm1.scale"));
-  CHECK(!nn::matches("trf_blocks.0", "trf_blocks.0.norm1.scale"));
+  CHECK(nn::matches("norm1", "trf_blocks.0.norm1.scale"));
+  CHECK(nn::matches("trf_blocks.0", "trf_blocks.0.norm1.scale"));
+  CHECK(!nn::matches("trf_blocks.0", "trf_blocks.01.trf_blocks"));
+  CHECK(nn::matches("0", "trf_blocks.10.ff.0.weight"));
   CHECK(!nn::matches("", "scale"));
   CHECK(nn::matches("*.scale", "trf_blocks.0.norm1.scale"));
   CHECK(!nn::matches("*.scale", "scale"));
@@ -200,6 +203,11 @@ TEST_CASE("module: patterns for names") {
   CHECK(nn::matches("*a*a*a*a*", std::string(30, 'a')));
   CHECK(!nn::matches("*a*a*a*a*b", std::string(2000, 'a')));
   CHECK(nn::matches("*", ""));
+  CHECK(nn::is_end_of("norm1", "trf_blocks.0.norm1"));
+  CHECK(nn::is_end_of("norm1", "norm1"));
+  CHECK(!nn::is_end_of("norm1", "trf_blocks.0.norm1.scale"));
+  CHECK(!nn::is_end_of("m1", "trf_blocks.0.norm1"));
+  CHECK(!nn::is_end_of("", "norm1"));
 }
 
 TEST_CASE("module: converts its parameters") {

@@ -58,9 +58,10 @@ Operand recorded_names(const History& history) {
 }
 
 [[noreturn]] void refuse_name(const std::string& title, const std::string& pattern, const History& history) {
-  throw Error(
-      "inspect " + title, fmt::format("nothing recorded is named '{}'", pattern), {recorded_names(history)},
-      "a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config chooses");
+  throw Error("inspect " + title, fmt::format("nothing recorded is named '{}'", pattern),
+              {recorded_names(history)},
+              "a name, a part of one (scale, norm1) or a pattern ('*.scale'); inspect.parameters of the "
+              "config chooses");
 }
 
 /// A gradient or an update that was not recorded, a moment that the optimiser does not keep.

@@ -86,8 +86,8 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder, const RunCo
     for (const std::string& pattern : settings_.freeze)
       if (matching({pattern}, *model_).empty())
         train.refuse("freeze",
-                     fmt::format("no parameter is named \"{}\"; the end of a name (scale) or a pattern "
-                                 "(*.norm1.*) will do too",
+                     fmt::format("no parameter is named \"{}\"; a part of a name (scale, norm1) or a "
+                                 "pattern (*.norm1.*) will do too",
                                  pattern));
     if (!settings_.freeze.empty()) frozen_ = model_->freeze(settings_.freeze);
     if (frozen_.size() == model_->named_parameters().size())

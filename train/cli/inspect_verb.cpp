@@ -23,9 +23,10 @@ void add_inspect(CLI::App& app, Chosen& chosen) {
   verb->add_option("run", request->path, "a run's folder, or a safetensors file")
       ->option_text("RUN_OR_FILE")
       ->required();
-  verb->add_option("names", options.names,
-                   "names, ends of names (scale), or patterns ('*.scale'); what was not recorded comes from "
-                   "the checkpoints")
+  verb->add_option(
+          "names", options.names,
+          "names, parts of names (scale, norm1), or patterns ('*.scale'); what was not recorded comes from "
+          "the checkpoints")
       ->option_text("NAME");
   verb->add_option(
           "--of", request->of,

@@ -46,7 +46,7 @@ nn::NamedModule find_layer(const ModelRequest& request, models::Model& model) {
     if (named.path.empty()) continue;
     known.push_back(named.path);
     if (named.path == request.layer) return named;
-    if (!request.layer.empty() && nn::matches(request.layer, named.path)) found.push_back(named);
+    if (nn::is_end_of(request.layer, named.path)) found.push_back(named);
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) refuse_layer(request, known);
