@@ -52,7 +52,8 @@ TEST_CASE("H101 a run that diverges leaves valid JSON with its NaN marked, and s
   CHECK(train.status == 1);
   CHECK(train.err.find("must be a finite number, got ") != std::string::npos);
   CHECK(train.err.find("\n  first   ") != std::string::npos);
-  CHECK(train.err.ends_with("  Nothing was updated. The state before it is in run/checkpoints/step-000001.\n"));
+  CHECK(
+      train.err.ends_with("  Nothing was updated. The state before it is in run/checkpoints/step-000001.\n"));
   std::istringstream lines(read_file(folder.path() / "run" / "metrics.jsonl"));
   json last;
   for (std::string line; std::getline(lines, line);) {

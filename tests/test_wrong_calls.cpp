@@ -60,7 +60,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"train TOY --set train.steps.more=1", 2,
        "--set train.steps.more=1: /train/steps: is no object, it has no keys of its own\n"},
       {"train TOY --set 'train.freeze=[\"gain\"]'", 2,
-       "--set train.freeze=[\"gain\"]: /train/freeze: no parameter is named \"gain\"; the end of a name (scale) or a pattern (*.norm1.*) will do too\n"},
+       "--set train.freeze=[\"gain\"]: /train/freeze: no parameter is named \"gain\"; a part of a name (scale, norm1) or a pattern (*.norm1.*) will do too\n"},
       {"train twice.json", 2,
        "twice.json: /seed: key comes twice\n"},
       {"train huge.json", 2,
@@ -174,7 +174,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"inspect run gamma", 1,
        "inspect run: nothing recorded is named 'gamma'\n"
        "  recorded  trf_blocks.0.norm1.scale, trf_blocks.0.norm1.shift, trf_blocks.0.norm2.scale and 3 more; 12 others are in the checkpoints\n"
-       "  try: a name, the end of one (scale) or a pattern ('*.scale'); inspect.parameters of the config chooses\n"},
+       "  try: a name, a part of one (scale, norm1) or a pattern ('*.scale'); inspect.parameters of the config chooses\n"},
       {"inspect run --step 250", 1,
        "inspect run: no step 250; this run has 3 steps\n"
        "  recorded  steps 0 to 3, every step\n"
@@ -291,7 +291,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "explain: 'folder' holds no run: there is no config.json in it\n"
        "  try: the folder of a run, such as runs/toy\n"},
       {"nonsense", 2,
-       "handgrad: there is no \"nonsense\" (known: bench, check, config, explain, generate, inspect, layers, trace, train)\n"
+       "handgrad: there is no \"nonsense\" (known: bench, check, config, explain, generate, inspect, layers, report, trace, train)\n"
        "  try: handgrad --help\n"},
       {"config", 2,
        "config: needs show, schema or reference\n"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/data/error.h"
 #include "handgrad/models/generate.h"
 
 namespace handgrad::train {
@@ -39,8 +40,10 @@ std::string sample_text(const Run& run, std::int64_t tokens) {
     text = tokenizer->decode(
         models::generate(run.model(), prompt,
                          {.max_new_tokens = tokens, .temperature = kSampleTemperature, .seed = run.seed()}));
-  } catch (const ValueError&) {
-    return "";  // weights that are not finite write nothing; the first step says what is wrong
+  } catch (const ValueError&) {  // of weights that are not finite; the first step says what is wrong
+    return "";
+  } catch (const data::Error&) {  // of a token that the tokenizer does not have
+    return "";
   }
   for (char& c : text)
     if (c == '\n' || c == '\r' || c == '\t') c = ' ';
