@@ -128,7 +128,8 @@ class Writer {
   void add_output(Section& s, std::size_t row) const {
     const LayerNormPass& p = eps_pass(row);
     const auto all = [&](const Row& numbers, double value) {
-      return !wording_.real && std::all_of(numbers.begin(), numbers.end(), [&](double v) { return v == value; });
+      return !wording_.real &&
+             std::all_of(numbers.begin(), numbers.end(), [&](double v) { return v == value; });
     };
     s.lines.push_back({"8", "scale", all(q_.scale, 1) ? "starts as ones" : "", q_.scale, kGiven});
     s.lines.push_back({"9", "shift", all(q_.shift, 0) ? "starts as zeros" : "", q_.shift, kGiven});
