@@ -139,6 +139,25 @@ TEST_CASE("statistics: a run that was stopped or killed goes on to the same byte
         "inspect: 'killed/statistics.bin': does not hold the statistics of a training run\n");
 }
 
+TEST_CASE("statistics: a damaged file is named, and a run that goes on makes a new one") {
+  const TemporaryFolder folder;
+  REQUIRE(
+      handgrad_in(folder.path(),
+                  "train " + config_path("toy.json") +
+                      " --quiet --set train.steps=6 --set train.stop_after=4 --set inspect.every=2 --out run")
+          .status == 0);
+  const fs::path file = folder.path() / "run" / train::kStatisticsFile;
+  std::string bytes = read_file(file);
+  std::fill(bytes.end() - 400, bytes.end(), '\xff');
+  std::ofstream(file, std::ios::binary) << bytes;
+  const Outcome outcome = handgrad_in(folder.path(), "inspect run final_norm.shift");
+  CHECK(outcome.status == 1);
+  CHECK(outcome.err.find("is damaged") != std::string::npos);
+  std::ofstream(file, std::ios::binary | std::ios::trunc).close();
+  CHECK(handgrad_in(folder.path(), "train --resume run --quiet").status == 0);
+  CHECK(train::StatisticsFile(file).last_step() == 6);
+}
+
 TEST_CASE("inspect: steps without values have statistics in tables and JSON, and no line in CSV") {
   const TemporaryFolder folder;
   train_toy(folder.path(), "--out run --set inspect.every=4");

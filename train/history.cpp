@@ -1,5 +1,7 @@
 #include "handgrad/train/history.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -157,6 +159,10 @@ HistorySummary History::summary(std::size_t i, std::int64_t step) const {
   s.dtype = dtype_for(of_, recording_->dtype());
   if (statistics_ && statistics_->has_step(step)) {
     const StepStatistics kept = statistics_->read(recorded, step);
+    if (kept.value.farthest >= static_cast<std::size_t>(entries_[i].shape.numel()))
+      throw Error("inspect",
+                  fmt::format("'{}' is damaged: {} has no feature [{}]", (run_ / kStatisticsFile).string(),
+                              entries_[i].name, kept.value.farthest));
     s.lr = statistics_->lr(step);
     s.gradient_norm = known(kept.gradient_norm);
     s.update_norm = known(kept.update_norm);

@@ -35,6 +35,7 @@ std::string to_record(const nlohmann::json& config, const Patterns& names) {
   nlohmann::json all = nlohmann::json::array();
   if (config.is_object() && config.contains("inspect") && config["inspect"].is_object())
     all = config["inspect"].value("parameters", all);
+  if (!all.is_array()) all = nlohmann::json::array();
   for (const std::string& name : names) all.push_back(name);
   return fmt::format("--set {}", shell_word("inspect.parameters=" + all.dump()));
 }

@@ -152,7 +152,10 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
   const Way way = way_of(s, parameter);
   std::vector<std::size_t> ranked(way.last.size());
   std::iota(ranked.begin(), ranked.end(), std::size_t{0});
-  const auto distance = [&](std::size_t i) { return way.distances[i].back(); };
+  const auto distance = [&](std::size_t i) {  // what is no number counts as farthest
+    const double d = way.distances[i].back();
+    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  };
   std::stable_sort(ranked.begin(), ranked.end(), [&](auto a, auto b) { return distance(a) > distance(b); });
   double top = 0;
   for (const auto& element : way.distances)
@@ -176,11 +179,11 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
   }
   out << "\n  agreement  "
       << wrapped(
-             "|sum of gradients| / sum of |gradients|: 1 when every step pushed the same way, 0 when the "
-             "pushes cancel. "
-             "AdamW makes a steady small gradient go further than a large one that changes its sign; with "
-             "SGD the way "
-             "is exactly lr * sum of gradients.",
+             fmt::format(
+                 "|sum of gradients| / sum of |gradients|{}: 1 when every step pushed the same way, 0 when "
+                 "the pushes cancel. AdamW makes a steady small gradient go further than a large one that "
+                 "changes its sign; with SGD the way is exactly lr * sum of gradients.",
+                 every == 1 ? "" : fmt::format(", of the recorded steps, every {}th", every)),
              13, options.columns)
       << "\n";
   out << next_lines(

@@ -35,8 +35,10 @@ nlohmann::ordered_json Session::origins() const {
   const auto before = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   const bool known = before.is_object() && before.contains("origins") && before["origins"].is_object();
   nlohmann::ordered_json origins = nlohmann::ordered_json::object();
-  for (const auto& [key, origin] : run_.origins())
-    origins[key] = known && origin != "command line" ? before["origins"].value(key, origin) : origin;
+  for (const auto& [key, origin] : run_.origins()) {
+    const bool kept = known && origin != "command line" && before["origins"].contains(key);
+    origins[key] = kept ? nlohmann::ordered_json(before["origins"][key]) : nlohmann::ordered_json(origin);
+  }
   return origins;
 }
 

@@ -89,6 +89,21 @@ double norm_of(const std::vector<double>& numbers) {
 
 // ---- StatisticsWriter
 
+namespace {
+
+/// Where the record of `step` ends in a file of these parameters. 0: there is none to go on with, or it is damaged.
+std::int64_t end_in_file(const std::filesystem::path& path, std::int64_t step, const Json& names) {
+  if (!std::filesystem::exists(path)) return 0;
+  try {
+    const StatisticsFile file(path);
+    return file.has_step(step) && Json(file.parameters()) == names ? file.end_of(step) : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
 StatisticsWriter::StatisticsWriter(std::filesystem::path path, Parameters parameters,
                                    std::vector<Array> start, std::int64_t step)
     : path_(std::move(path)),
@@ -102,13 +117,10 @@ StatisticsWriter::StatisticsWriter(std::filesystem::path path, Parameters parame
   }
   const auto record_bytes = static_cast<std::size_t>(kStepBytes) + parameters_.size() * kParameterBytes;
   buffer_.reserve(std::max(kBufferBytes, 4 * record_bytes));
-  if (step > 0 && std::filesystem::exists(path_)) {
-    const StatisticsFile file(path_);
-    if (file.has_step(step) && Json(file.parameters()) == names) {
-      std::filesystem::resize_file(path_, static_cast<std::uintmax_t>(file.end_of(step)));
-      open(std::ios::out | std::ios::in | std::ios::ate);
-      return;
-    }
+  if (const std::int64_t end = step > 0 ? end_in_file(path_, step, names) : 0; end > 0) {
+    std::filesystem::resize_file(path_, static_cast<std::uintmax_t>(end));
+    open(std::ios::out | std::ios::in | std::ios::ate);
+    return;
   }
   open(std::ios::out | std::ios::trunc);
   begin(Json{{"version", kVersion}, {"parameters", names}}.dump());
