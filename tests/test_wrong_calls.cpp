@@ -244,7 +244,10 @@ const std::vector<WrongCall>& wrong_calls() {
        "explain: --part must be all, forward, backward or step, got middle\n"
        "  try: handgrad explain --help\n"},
       {"explain softmax 1 2 3 --part step", 2,
-       "explain softmax: there is no part step here\n"},
+       "explain softmax: there is no part step here\n  try: --part forward, --part backward\n"},
+      {"explain softmax 1 2 --json --blank", 2, "explain softmax: --json and --blank do not go together\n  try: one of them\n"},
+      {"explain run --layer final_norm --at -.5", 2,
+       "explain run: --at: char tokenizer: every character must be one of the 33 it knows, got \"-\" (U+002D) at character 0, byte offset 0\n"},
       {"explain linear 2 3", 2,
        "explain linear: needs --weight, a row of it for each output\n"
        "  x    2 3\n"
@@ -279,6 +282,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"explain run --layer final_norm --at ''", 2,
        "explain: --at must not be empty\n"
        "  try: handgrad explain --help\n"},
+      {"explain softmax 1 2 --blank -.5 --part step", 2, "explain: there is no option -.5\n  try: handgrad explain --help\n"},
       {"explain layer_norm 2 2 6 6 --eps -.5", 2,
        "explain layer_norm: --eps must be at least 0, got -0.5\n"},
       {"explain run --layer final_norm --at 'The blue boat brought'", 2,

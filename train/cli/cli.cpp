@@ -53,16 +53,18 @@ int report(const std::exception& error, int status) {
 }
 
 /// The arguments in the order in which CLI11 takes them, the last one first. CLI11 knows that -1 is a number and takes -.5
-/// and -inf for options: a blank before them keeps it from that.
+/// and -inf for options: a blank before them keeps it from that. What follows an option is its value in any case.
 std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  for (std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string& word = words[i];
+    const bool is_value = i > 0 && words[i - 1].starts_with("--");
+    const bool digit_follows = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
+    if (is_value || digit_follows || !word.starts_with('-')) continue;
     const char* end = word.data() + word.size();
     double number = 0;
     const auto [stopped, error] = std::from_chars(word.data(), end, number);
-    const bool digit_follows = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
-    if (word.starts_with('-') && !digit_follows && error == std::errc() && stopped == end)
-      word.insert(0, " ");
+    if (error == std::errc() && stopped == end) word.insert(0, " ");
   }
   std::reverse(words.begin(), words.end());
   return words;

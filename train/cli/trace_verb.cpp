@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -110,8 +111,9 @@ int write_trace(const Request& request) {
   }
   const std::string drawn = request.graph.empty() ? "" : write_graph(request, form, run.model());
   if (!request.out.empty()) nn::write_safetensors(request.out, arrays);
-  fmt::print("loss {:.9g} of {} rows of {} tokens\n{}", arrays.front().array.value(0), batch.rows, batch.cols,
-             drawn);
+  const double loss = arrays.front().array.value(0);
+  fmt::print("loss {} of {} rows of {} tokens\n{}", std::isnan(loss) ? "NaN" : fmt::format("{:.9g}", loss),
+             batch.rows, batch.cols, drawn);
   if (!request.out.empty()) print_numbers(arrays, request.out);
   return 0;
 }
