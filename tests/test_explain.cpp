@@ -272,6 +272,8 @@ TEST_CASE("explain layer_norm: rows at the edges of what can be normalized") {
     const json numbers = json::parse(explain::to_json(q, a).dump());  // no number is lost
     CHECK(numbers["rows"][0]["normalized"].size() == row.size());
   }
+  CHECK(has(explained("layer_norm 0.1 0.1 0.1"),
+            "0 / 0: not defined without eps"));  // the mean of these rounds
   CHECK(explained_json("layer_norm 1 nan 2")["rows"][0]["mean"] == "NaN");
   CHECK(explained_json("layer_norm 1 inf 2")["rows"][0]["x"][1] == "Infinity");
   CHECK(explained_json("layer_norm 3 3 3")["backward"]["dx"] ==

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <sstream>
 
 #include "expect.h"
@@ -242,4 +243,56 @@ TEST_CASE("explain: pages of every operation are at most 100 columns wide, with 
     CHECK(has(run(folder, "explain " + with("--blank")).out, "____"));
     CHECK(has(run(folder, "explain " + with("--python")).out, "import torch\n"));
   }
+}
+
+TEST_CASE("explain cross_entropy: the loss of more rows than are spelled out is their sum divided") {
+  const TemporaryFolder folder;
+  std::string rows = "1 0";
+  for (int i = 1; i < 9; ++i) rows += " / 1 0";
+  CHECK(run(folder, "explain cross_entropy " + rows).out.find("sum 2.8193552 / 9  =  0.31326169") !=
+        std::string::npos);
+}
+
+TEST_CASE("explain RUN: a run that was killed, or whose text was edited, is the run that it was") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i % 3 == 0 ? "abc " : "cab ";
+  std::ofstream(folder.path() / "text.txt") << text;
+  const std::string train =
+      "train " + config_path("toy.json") +
+      " --quiet --set data.path=text.txt --set train.steps=4 --set train.checkpoint_every=2 --out ";
+  REQUIRE(run(folder, train + "whole").status == 0);
+  REQUIRE(run(folder, train + "killed").status == 0);
+  const std::string ask = " --layer final_norm --row 0,3 --step 4 --part forward";
+  const std::string page = run(folder, "explain whole" + ask).out;
+  std::filesystem::remove_all(folder.path() / "killed" / "checkpoints" / "step-000004");
+  const std::string again = run(folder, "explain killed" + ask).out;
+  CHECK(again.find("re-run from step 2 to 4") != std::string::npos);
+  const auto numbers = [](const std::string& page_text) {
+    return page_text.substr(page_text.find("FORWARD"), page_text.find("\nnext") - page_text.find("FORWARD"));
+  };
+  CHECK(numbers(again) == numbers(page));
+  std::filesystem::remove_all(folder.path() / "killed" / "checkpoints");
+  CHECK(run(folder, "explain killed" + ask).out.find("re-run from step 0 to 4") != std::string::npos);
+
+  const std::string at = " --layer final_norm --at ab --part forward";
+  const std::string before = run(folder, "explain whole" + at).out;
+  for (char& c : text)
+    if (c == 'a') c = 'b';  // the text has fewer letters now, the run as many as before
+  std::ofstream(folder.path() / "text.txt") << text;
+  CHECK(run(folder, "explain whole" + at).out == before);
+  const std::string other = run(folder, "explain whole --set optimizer.lr=1" + at).out;
+  CHECK(other.find("not the run's own: with optimizer.lr=1\n") != std::string::npos);
+}
+
+TEST_CASE("explain RUN: what the rows of a pass leave out of the step's gradient is said") {
+  const TemporaryFolder folder;
+  const std::string page = run(folder, "explain " + config_path("toy.json") +
+                                           " --layer final_norm --row 0,0 --set model.drop_rate=0.2 --set "
+                                           "train.accumulate=2 --part backward")
+                               .out;
+  CHECK(page.find("the first of 2 micro-batches") != std::string::npos);
+  CHECK(page.find("Dropout is left out here") != std::string::npos);
+  CHECK(run(folder, "explain " + config_path("toy.json") + " --layer drop_emb --at The")
+            .out.find("none: what came in is handed on") != std::string::npos);
 }

@@ -94,6 +94,18 @@ explain::SheetOptions sheet_options(const Typed& typed) {
   return {.part = parts.at(typed.part), .blank = typed.blank};
 }
 
+/// JSON and Python have all of a page.
+void refuse_together(const Typed& typed) {
+  std::vector<std::string> forms;
+  for (const auto& [name, given] : {std::pair{"--json", typed.json}, std::pair{"--python", typed.python},
+                                    std::pair{"--blank", typed.blank}})
+    if (given) forms.emplace_back(name);
+  if (typed.part != "all" && !forms.empty() && forms.front() != "--blank") forms.emplace_back("--part");
+  if (forms.size() > 1)
+    throw ValueError("explain " + typed.what, fmt::format("{} do not go together", listed(forms, "and")), {},
+                     "one of them");
+}
+
 void print(const explain::Explanation& explanation, const Typed& typed) {
   if (typed.json) {
     fmt::print("{}\n", explanation.json);
@@ -106,8 +118,11 @@ void print(const explain::Explanation& explanation, const Typed& typed) {
     const auto& sections = explanation.sheet.sections;
     if (options.part != explain::Part::all &&
         std::none_of(sections.begin(), sections.end(), [&](const auto& s) { return s.part == options.part; }))
-      throw ValueError("explain " + typed.what, fmt::format("there is no part {} here", typed.part));
-    fmt::print("{}", text(explanation.sheet, options));
+      throw ValueError("explain " + typed.what, fmt::format("there is no part {} here", typed.part), {},
+                       "--part forward, --part backward");
+    explain::Sheet sheet = explanation.sheet;
+    if (typed.blank) sheet.next = {{command_of(typed), "the key"}};
+    fmt::print("{}", text(sheet, options));
   }
 }
 
@@ -157,6 +172,7 @@ int explain_layer(const Typed& typed) {
                                 .then = typed.then,
                                 .row = typed.row,
                                 .step = read_step(typed),
+                                .json = typed.json,
                                 .command = command_of(typed)};
   if (!typed.dtype.empty()) request.sets.push_back("train.dtype=" + typed.dtype);
   if (typed.has_at) request.at = typed.at;
@@ -171,6 +187,7 @@ int explain_layer(const Typed& typed) {
 }
 
 int explain_what(const Typed& typed) {
+  refuse_together(typed);
   if (explain::find_operation(typed.what) == nullptr) {
     if (!fs::exists(typed.what)) refuse_what(typed.what);
     return explain_layer(typed);

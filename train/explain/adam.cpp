@@ -105,7 +105,7 @@ void write_step(Page& page, const Settings& s, std::size_t t, double gradient, c
   page.scalar("8", "value",
               Sentence()
                   .add(before.value)
-                  .add(after.value < before.value ? " - " : " + ")
+                  .add_either(after.value < before.value ? " - " : " + ", " + ")
                   .add(std::abs(after.value - before.value), Source::computed, 10)
                   .add("  =  ")
                   .add(after.value, Source::computed, 10),
@@ -133,7 +133,7 @@ Explanation explain_adam(const Request& request) {
   Page page(request,
             fmt::format("adam: one parameter that starts as {}, {}", number_text(s.start),
                         plural(static_cast<std::int64_t>(gradients.size()), "step", "steps")),
-            "Every number is the optimiser's own.");
+            "m, v and value are the optimiser's own; the lines between follow from them.");
   // A matrix of one number: weight decay leaves vectors alone.
   Parameter parameter("value", Tensor::full({1, 1}, s.start, request.dtype));
   Adam adam({{"value", &parameter, nullptr}}, s.options, Decay::decoupled);

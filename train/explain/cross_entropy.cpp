@@ -112,13 +112,14 @@ Explanation explain_cross_entropy(const Request& request) {
     gradients += (i == 0 ? "" : " / ") + signed_row(x.grad().values());
     ids.push_back(static_cast<double>(targets[i]));
   }
-  const double loss = mean(leaf(losses, request.dtype).detach()).item();
+  const Tensor all = leaf(losses, request.dtype).detach();
+  const double loss = mean(all).item();
   if (rows > 1) {
     page.in_row(-1);
     page.section(Part::forward, "LOSS, the mean over rows", 0);
     page.scalar("", "loss",
                 Sentence()
-                    .add_sum(losses, 0)
+                    .add_sum(losses, sum(all).item())
                     .add(" / ")
                     .add(static_cast<double>(rows), Source::given)
                     .add("  =  ")

@@ -40,7 +40,11 @@ class Writer {
   const LayerNormPass& eps_pass(std::size_t row) const { return a_.with_eps[row]; }
   const LayerNormPass& hand_pass(std::size_t row) const { return a_.without_eps[row]; }
 
-  bool constant(std::size_t row) const { return hand_pass(row).variance == 0; }
+  /// Whether all numbers of a row are equal. Their computed mean may differ from them by rounding.
+  bool constant(std::size_t row) const {
+    const Row& x = q_.rows[row];
+    return std::all_of(x.begin(), x.end(), [&](double v) { return v == x.front() && std::isfinite(v); });
+  }
   /// Whether a row is walked back without eps, to follow by hand.
   bool by_hand(std::size_t row) const { return two_sets_ && !constant(row); }
   const LayerNormPass& walked(std::size_t row) const { return by_hand(row) ? hand_pass(row) : eps_pass(row); }
@@ -134,7 +138,7 @@ class Writer {
     s.lines.push_back({"8", "scale", all(q_.scale, 1) ? "starts as ones" : "", q_.scale, kGiven});
     s.lines.push_back({"9", "shift", all(q_.shift, 0) ? "starts as zeros" : "", q_.shift, kGiven});
     s.lines.push_back({"10", "output", "scale * normalized + shift", p.output});
-    s.lines.push_back({"", "check", wording_.real ? real_check(p) : forward_check(p)});
+    s.lines.push_back({"", "check", wording_.real ? real_check(p) : forward_check(row)});
     if (wording_.model_difference >= 0)
       s.lines.push_back({"", "",
                          Sentence("the model's own output, of the form that trains, differs by at most ")
@@ -156,13 +160,16 @@ class Writer {
         .add(y.variance, Source::computed, 4);
   }
 
-  Sentence forward_check(const LayerNormPass& p) const {
+  Sentence forward_check(std::size_t row) const {
+    const LayerNormPass& p = eps_pass(row);
     const Moments n = moments(p.normalized, q_.dtype);
     Sentence check(unchanged() ? "mean " : "normalized: mean ");
     check.add(n.mean).add(", variance ");
     if (q_.eps == 0) return check.add(n.variance);
     check.add(p.variance).add(" / ").add(p.under_root).add(" = ").add(n.variance);
-    if (p.variance == 0) return check.add(": equal numbers have no variance to bring to 1");
+    if (constant(row)) return check.add(": equal numbers have no variance to bring to 1");
+    if (!std::isfinite(p.under_root))
+      return check.add(": beyond what " + std::string(name_of(q_.dtype)) + " holds");
     return n.variance == 1 ? check : check.add(": eps is why it is not exactly 1");
   }
 
@@ -248,7 +255,9 @@ class Writer {
     s.lines.push_back({"", "check",
                        Sentence("d x adds up to ")
                            .add(d.sum)
-                           .add(d.sum == 0 ? ": adding 1 to every x changes no output" : ": rounding")});
+                           .add(d.sum == 0             ? ": adding 1 to every x changes no output"
+                                : std::isfinite(d.sum) ? ": rounding"
+                                                       : "")});
   }
 
   void add_rounding_note(Section& s, const LayerNormPass& p) const {

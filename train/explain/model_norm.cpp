@@ -107,7 +107,10 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
                {"origin", pass.state.origin},
                {"row", {pass.b, pass.t}},
                {"token", pass.token}};
-  json.update(Json::parse(page.json));
+  Json numbers = Json::parse(page.json);
+  numbers["sgd"] = std::move(numbers["step"]);  // here "step" is the run's
+  numbers.erase("step");
+  json.update(numbers);
   page.json = json_text(json);
   return page;
 }

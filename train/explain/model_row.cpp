@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/data/error.h"
 #include "handgrad/nn/near_match.h"
 #include "handgrad/nn/pattern.h"
 #include "handgrad/train/text.h"
 
 namespace handgrad::train::explain {
 namespace {
+
+using namespace nlohmann::json_literals;
 
 [[noreturn]] void wrong(const ModelRequest& request, const std::string& rule,
                         const std::string& advice = {}) {
@@ -88,12 +92,21 @@ struct Passage {
   std::int64_t counted = 0;  // targets of all micro-batches; 0: only the last token counts
 };
 
+std::vector<std::int32_t> encoded(const ModelRequest& request, const data::Tokenizer& tokenizer,
+                                  const std::string& text, const char* option) {
+  try {
+    return tokenizer.encode(text);
+  } catch (const data::Error& error) {
+    wrong(request, fmt::format("{}: {}", option, error.what()));
+  }
+}
+
 Passage passage_at(const ModelRequest& request, ModelPass& pass) {
   const Run& run = *pass.state.run;
   const data::Tokenizer* tokenizer = run.source().tokenizer();
   if (tokenizer == nullptr)
     wrong(request, "--at needs a text, but the tokens of this run are none", "--row 0,0");
-  const std::vector<std::int32_t> ids = tokenizer->encode(*request.at);
+  const std::vector<std::int32_t> ids = encoded(request, *tokenizer, *request.at, "--at");
   const auto count = static_cast<std::int64_t>(ids.size());
   if (ids.empty()) wrong(request, "--at must not be empty", "--at \"The \"");
   if (count > run.model().context_length())
@@ -104,7 +117,7 @@ Passage passage_at(const ModelRequest& request, ModelPass& pass) {
   passage.batch.inputs = ids;
   std::fill(passage.batch.targets.begin(), passage.batch.targets.end(), kIgnoreIndex);
   if (!request.then.empty()) {
-    const std::vector<std::int32_t> next = tokenizer->encode(request.then);
+    const std::vector<std::int32_t> next = encoded(request, *tokenizer, request.then, "--then");
     if (next.size() != 1) wrong(request, fmt::format("--then must be one token, got {}", next.size()));
     passage.batch.targets.back() = next.front();
   }
@@ -160,6 +173,12 @@ Tensor loss_of(ModelPass& pass, Passage& passage) {
   if (passage.counted > 0) {
     pass.loss = {fmt::format("The loss is the training's: -log p(next token), the mean over {} tokens.",
                              passage.counted)};
+    if (run.plan().micro_batches > 1)
+      pass.loss.push_back(fmt::format(
+          "These rows are the first of {} micro-batches, so they make a part of the step's gradient.",
+          run.plan().micro_batches));
+    if (run.effective().value("/model/drop_rate"_json_pointer, 0.0) > 0)
+      pass.loss.push_back("Dropout is left out here: the step's own gradient has it.");
     return cross_entropy_sum(logits, Ids(batch.targets, shape), static_cast<double>(passage.counted));
   }
   std::string whose = ", as --then says";

@@ -23,6 +23,7 @@ struct ModelRequest {
   std::string row = {};   ///< "B,T": a row of the batch that the next step reads
   std::optional<std::int64_t> step = {};  ///< after this update; none: the last checkpoint
   double lr = 0.1;                        ///< of the SGD step
+  bool json = true;                       ///< whether the plain form's JSON, every number of it, is wanted
   std::string command = {};  ///< that can be typed again: "handgrad explain runs/toy --layer final_norm"
 };
 

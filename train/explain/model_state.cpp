@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "handgrad/core/error.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/program_name.h"
@@ -42,6 +44,12 @@ std::optional<fs::path> nearest_checkpoint(const fs::path& run, std::int64_t mos
                   : fmt::format("--step {}", last));
 }
 
+/// The last step that the run recorded: of one that was killed, or goes on, later than its last checkpoint.
+std::int64_t recorded_steps(const fs::path& folder) {
+  if (!fs::exists(folder / kRecordingFile)) return 0;
+  return std::max<std::int64_t>(Recording(folder / kRecordingFile).last_step(), 0);
+}
+
 /// Whether the parameters that the run recorded have the values that were recorded at that step.
 void check_recording(const fs::path& folder, const Run& run, std::int64_t step) {
   if (!fs::exists(folder / kRecordingFile)) return;
@@ -68,17 +76,20 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
     throw Error("explain",
                 fmt::format("'{}' holds no run: there is no config.json in it", run_or_config.string()), {},
                 "the folder of a run, such as runs/toy");
+  const auto latest = is_run ? find_latest(run_or_config) : std::nullopt;
+  RunContext context;
+  if (latest)
+    context.tokenizer = read_checkpoint_state(*latest).tokenizer;  // the text may have been edited since
   ModelState state;
   state.run = std::make_unique<Run>(
-      ConfigDocument::load(is_run ? run_or_config / "config.json" : run_or_config, sets));
+      ConfigDocument::load(is_run ? run_or_config / "config.json" : run_or_config, sets), context);
   Run& run = *state.run;
   check(run);
   std::optional<fs::path> from;
   if (is_run) {
-    const auto latest = find_latest(run_or_config);
-    if (!latest) throw Error("explain", fmt::format("'{}' holds no checkpoint", run_or_config.string()));
-    const std::int64_t last = read_checkpoint_state(*latest).step;
-    state.step = step.value_or(last);
+    const std::int64_t saved = latest ? read_checkpoint_state(*latest).step : 0;
+    const std::int64_t last = std::max(saved, recorded_steps(run_or_config));
+    state.step = step.value_or(saved);
     if (state.step > last) refuse_step(run_or_config, state.step, last, run.steps());
     from = nearest_checkpoint(run_or_config, state.step);
   } else {
@@ -98,6 +109,8 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
   } else {
     state.origin = from ? "weights from checkpoint " + from->filename().string() : "first weights";
   }
+  if (is_run && !sets.empty())
+    state.origin += fmt::format(", not the run's own: with {}", listed(sets, "and"));
   if (is_run && sets.empty()) check_recording(run_or_config, run, state.step);
   return state;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/train/explain/model_row.h"
+#include "handgrad/train/explain/page.h"
 #include "handgrad/train/text.h"
 
 namespace handgrad::train::explain {
@@ -61,12 +62,6 @@ class Writer {
   bool has_row(const Array& array, std::int64_t row) const {
     return array.rank() > 0 && array.numel() >= (row + 1) * array.shape().last();
   }
-  static Row row_of(const Array& array, std::int64_t row) {
-    Row values;
-    for (std::int64_t i = 0; i < array.shape().last(); ++i)
-      values.push_back(array.value(row * array.shape().last() + i));
-    return values;
-  }
   std::size_t row_width() const {
     return static_cast<std::size_t>(pass_.y.rank() > 0 ? pass_.y.shape().last() : 0);
   }
@@ -102,6 +97,7 @@ class Writer {
         saved += (saved.empty() ? "" : "; ") + attribute_text(attribute);
       if (!saved.empty()) s.lines.push_back({"", "  ", saved});
     }
+    if (s.lines.empty()) s.lines.push_back({"", "", "none: what came in is handed on"});
     return s;
   }
 
@@ -172,7 +168,9 @@ Json operation_json(const RecordedOperation& o) {
 
 }  // namespace
 
-Explanation explain_module(const ModelRequest& request, const ModelPass& pass) {
+namespace {
+
+std::string module_json(const ModelPass& pass) {
   Json operations = Json::array(), parameters = Json::array();
   for (const RecordedOperation& operation : pass.graph.operations())
     operations.push_back(operation_json(operation));
@@ -185,7 +183,13 @@ Explanation explain_module(const ModelRequest& request, const ModelPass& pass) {
                      {"row", {pass.b, pass.t}},     {"token", pass.token},
                      {"input", array_json(pass.x)}, {"output", array_json(pass.y)},
                      {"operations", operations},    {"parameters", parameters}};
-  return {Writer(pass).write(request), json_text(json), ""};
+  return json_text(json);
+}
+
+}  // namespace
+
+Explanation explain_module(const ModelRequest& request, const ModelPass& pass) {
+  return {Writer(pass).write(request), request.json ? module_json(pass) : "", ""};
 }
 
 }  // namespace handgrad::train::explain

@@ -52,7 +52,7 @@ std::vector<std::string> row_text(const std::vector<double>& row, int digits, st
 nlohmann::ordered_json json_number(double value, DType dtype) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  // The double nearest to a float's shortest digits is written with those digits.
+  // The double nearest to a float's shortest digits: its own shortest digits are the same.
   return dtype == DType::float32 ? from_text(fmt::format("{}", static_cast<float>(value))) : value;
 }
 
@@ -64,12 +64,25 @@ nlohmann::ordered_json json_row(const std::vector<double>& row, DType dtype) {
 
 namespace {
 
+/// What fits on a line. Numbers have the shortest digits that there are; nlohmann's are sometimes longer.
+void put_line(std::string& text, const nlohmann::ordered_json& json) {
+  if (json.is_number_float()) {
+    text += fmt::format("{}", json.get<double>());
+  } else if (json.is_array()) {
+    text += '[';
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      if (i > 0) text += ", ";
+      put_line(text, json[i]);
+    }
+    text += ']';
+  } else {
+    text += json.dump();
+  }
+}
+
 void put_json(std::string& text, const nlohmann::ordered_json& json, std::size_t depth) {
   const bool rows = json.is_array() && !json.empty() && json.front().is_structured();
-  if (!json.is_object() && !rows) {
-    text += json.dump();
-    return;
-  }
+  if (!json.is_object() && !rows) return put_line(text, json);
   text += json.is_object() ? '{' : '[';
   bool first = true;
   for (const auto& item : json.items()) {

@@ -29,6 +29,11 @@ Sentence& Sentence::add(std::string_view words) {
   return *this;
 }
 
+Sentence& Sentence::add_either(std::string_view words, std::string_view on_work_sheet) {
+  pieces_.push_back({std::string(words), false, std::string(on_work_sheet)});
+  return *this;
+}
+
 Sentence& Sentence::add(double number, Source source, int digits) {
   pieces_.push_back({number_text(number, digits), source == Source::computed});
   return *this;
@@ -41,7 +46,8 @@ Sentence& Sentence::add_sum(const std::vector<double>& terms, double sum, Source
     const bool minus = i > 0 && terms[i] < 0;
     if (i > 0) add(minus && source == Source::given ? " - " : " + ");
     if (i > 0 && minus && source == Source::computed) {
-      pieces_.back() = {" - ", false, " + "};  // a work sheet gives no sign away
+      pieces_.pop_back();
+      add_either(" - ", " + ");
       pieces_.push_back({number_text(-terms[i]), true});
     } else {
       add(minus ? -terms[i] : terms[i], source);

@@ -28,6 +28,8 @@ class Sentence {
   Sentence& add(std::string_view words);
   Sentence& add(double number, Source source = Source::computed, int digits = kDigits);
   /// @}
+  /// Goes on with words that would give an answer away; on a work sheet with others.
+  Sentence& add_either(std::string_view words, std::string_view on_work_sheet);
   /// Goes on with "(2 + 2 + 6 - 1)", or, when they are more than fit, with "sum S".
   Sentence& add_sum(const std::vector<double>& terms, double sum, Source source = Source::computed);
   /// Goes on with "(1 * -2 + 3 * 4)", products with a factor of 0 on the left left out; "0" when all are; "(S)" when they are

@@ -77,7 +77,11 @@ std::string python_rows(const std::vector<std::vector<double>>& rows) {
 }
 
 std::string python_line(const std::string& code, const std::string& expected) {
-  return fmt::format("{:<58} # {}\n", code, expected);
+  constexpr std::size_t kColumns = 100;
+  const std::size_t width = code.size() + 3 + expected.size();
+  if (width > kColumns) return fmt::format("{}\n# {}\n", code, expected);
+  const std::size_t gap = std::min(std::max<std::size_t>(58, code.size()), code.size() + kColumns - width);
+  return fmt::format("{:<{}} # {}\n", code, gap, expected);
 }
 
 std::string python_expected(const Array& array) {
