@@ -245,6 +245,18 @@ TEST_CASE("explain: pages of every operation are at most 100 columns wide, with 
   }
 }
 
+TEST_CASE("explain --json: what was asked with is there too") {
+  const TemporaryFolder folder;
+  const auto given = [&](const std::string& arguments) {
+    return run(folder, "explain " + arguments + " --json").json()["given"];
+  };
+  CHECK(given("adam 1 --lr 0.5 --betas 0.5,0.25 --start 3") ==
+        json{{"start", 3}, {"lr", 0.5}, {"betas", {0.5, 0.25}}, {"eps", 1e-8}, {"weight_decay", 0}});
+  CHECK(given("linear 2 3 --weight 1,0/0,1")["weight"] == json{{1, 0}, {0, 1}});
+  CHECK(given("cross_entropy 2 1 / 0 1 --target 0,1")["target"] == json{0, 1});
+  CHECK(given("rms_norm 1 7 --eps 0.5")["eps"] == 0.5);
+}
+
 TEST_CASE("explain cross_entropy: the loss of more rows than are spelled out is their sum divided") {
   const TemporaryFolder folder;
   std::string rows = "1 0";

@@ -134,6 +134,11 @@ Explanation explain_adam(const Request& request) {
             fmt::format("adam: one parameter that starts as {}, {}", number_text(s.start),
                         plural(static_cast<std::int64_t>(gradients.size()), "step", "steps")),
             "m, v and value are the optimiser's own; the lines between follow from them.");
+  page.given("start", s.start);
+  page.given("lr", s.options.lr);
+  page.given("betas", Row(s.options.betas.begin(), s.options.betas.end()));
+  page.given("eps", s.options.eps);
+  page.given("weight_decay", s.options.weight_decay);
   // A matrix of one number: weight decay leaves vectors alone.
   Parameter parameter("value", Tensor::full({1, 1}, s.start, request.dtype));
   Adam adam({{"value", &parameter, nullptr}}, s.options, Decay::decoupled);

@@ -96,6 +96,7 @@ Explanation explain_cross_entropy(const Request& request) {
   const std::vector<std::int64_t> targets = targets_of(request, width);
   Page page(request, fmt::format("cross_entropy of {} of {}", number_of_rows(rows),
                                  plural(static_cast<std::int64_t>(width), "logit", "logits")));
+  page.given("target", Row(targets.begin(), targets.end()));
   std::string gradients;
   Row losses, ids;
   for (std::size_t i = 0; i < rows; ++i) {

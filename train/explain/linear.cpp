@@ -123,6 +123,9 @@ Explanation explain_linear(const Request& request) {
   Page page(request, fmt::format("linear of {} of {} to {}", number_of_rows(rows),
                                  plural(x.size(kLast), "feature", "features"),
                                  plural(y.size(kLast), "output", "outputs")));
+  page.given("weight", o.weight);
+  page.given("bias", o.bias);
+  page.given("lr", lr);
   std::string outputs;
   for (std::size_t i = 0; i < rows; ++i) {
     page.in_row(static_cast<std::int64_t>(i));

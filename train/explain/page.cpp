@@ -69,6 +69,17 @@ void Page::gap() { sheet_.sections.back().lines.push_back({}); }
 void Page::note(const std::string& key, const Row& numbers) { place()[key] = json_row(numbers, dtype_); }
 void Page::note(const std::string& key, double number) { place()[key] = json_number(number, dtype_); }
 
+void Page::given(const std::string& key, double number) {
+  (*json_)["given"][key] = json_number(number, DType::float64);
+}
+void Page::given(const std::string& key, const Row& numbers) {
+  (*json_)["given"][key] = json_row(numbers, DType::float64);
+}
+void Page::given(const std::string& key, const std::vector<Row>& rows) {
+  Json& list = (*json_)["given"][key] = Json::array();
+  for (const Row& row : rows) list.push_back(json_row(row, DType::float64));
+}
+
 Explanation Page::finish(std::vector<std::pair<std::string, std::string>> next, const std::string& python) {
   sheet_.next = std::move(next);
   return {std::move(sheet_), json_text(*json_), python};

@@ -46,6 +46,12 @@ class Page {
   void note(const std::string& key, const Row& numbers);
   void note(const std::string& key, double number);  ///< the same
 
+  /// @{ What was asked with, for JSON alone: {"given": {"lr": 0.1}}.
+  void given(const std::string& key, double number);
+  void given(const std::string& key, const Row& numbers);
+  void given(const std::string& key, const std::vector<Row>& rows);
+  /// @}
+
   /// Closes the page.
   Explanation finish(std::vector<std::pair<std::string, std::string>> next, const std::string& python);
 

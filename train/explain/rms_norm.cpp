@@ -126,6 +126,8 @@ Explanation explain_rms_norm(const Request& request) {
   const double eps = number_option(request, "eps", 1e-5, 0), lr = number_option(request, "lr", 0.1, 0);
   Page page(request, fmt::format("rms_norm of {} of {}", number_of_rows(rows),
                                  plural(static_cast<std::int64_t>(width), "feature", "features")));
+  page.given("eps", eps);
+  page.given("lr", lr);
   for (std::size_t i = 0; i < rows; ++i) {
     const Tensor x = leaf(request.rows[i], request.dtype), s = leaf(scale, request.dtype);
     RecordedGraph recorded;

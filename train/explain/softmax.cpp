@@ -57,7 +57,7 @@ void write_row(Page& page, const RecordedGraph& graph, const Tensor& x, const st
   page.section(Part::backward, "THE SAME IN ONE FORMULA" + of, width);
   page.say("d x = output * (d output - sum(d output * output))");
   const double inner = sum(up * y).item();
-  page.say(Sentence("d output * output, added up  =  ").add(inner), "sum");
+  page.scalar("", "sum", Sentence("d output * output, added up  =  ").add(inner), "sum", inner);
   page.row("", "d x", {}, "dx_by_formula", (y * (up - inner)).array());
 }
 
