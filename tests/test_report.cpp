@@ -102,6 +102,7 @@ TEST_CASE("training leaves a page whose values, gradients and updates are those 
       CHECK(run["state"] == "finished");
       const std::size_t bytes = run["norms"]["bytes"];
       CHECK(bytes == (dtype == std::string("float32") ? 4 : 8));
+      CHECK(run["row"]["bytes"] == bytes);
       for (const json& parameter : run["norms"]["parameters"]) {
         const std::string name = parameter["name"];
         const auto values = numbers_of(parameter["values"], bytes),

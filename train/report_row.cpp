@@ -165,6 +165,7 @@ Json report_row(const Run& run, std::size_t budget) {
   return {{"step", run.trainer().step_count()},
           {"held_back", run.data().validation != nullptr},
           {"text", tokenizer != nullptr},
+          {"bytes", size_of(dtype)},
           {"tokens", tokens},
           {"norms", norms}};
 }

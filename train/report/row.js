@@ -3,13 +3,12 @@
 function readRow(run) {
   const data = run.row;
   if (!data) return null;
-  const bytes = run.norms ? run.norms.bytes : 4;
   const norms = new Map(data.norms.map((norm) => {
     const numbers = {};
     for (const name of ["before", "normalized", "output"]) {
       let decoded = null;
       numbers[name] = (token) => {
-        decoded ??= decode(norm[name], bytes);
+        decoded ??= decode(norm[name], data.bytes);
         const at = (token - norm.first) * norm.size;
         return decoded.subarray(at, at + norm.size);
       };
