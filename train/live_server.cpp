@@ -68,6 +68,14 @@ std::string event_text(const char* name, const std::string& data) {
   return std::string("event: ") + name + "\ndata: " + data + "\n\n";
 }
 
+std::shared_ptr<Snapshot> snapshot_of(std::int64_t step, Json data) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->step = step;
+  snapshot->event = event_text("data", data.dump(-1, ' ', false, Json::error_handler_t::replace));
+  snapshot->data = std::move(data);
+  return snapshot;
+}
+
 std::string_view header(const mg_connection* connection, const char* name) {
   const char* value = mg_get_header(connection, name);
   return value ? value : std::string_view();
@@ -160,10 +168,10 @@ class LiveServer::State {
     step_.store(step, std::memory_order_release);
   }
 
-  void finish(const Run& run) {
-    Json data = report_json({report_data(folder_, {.run = &run})}, true);
-    publish(run.trainer().step_count(), std::move(data));
+  void finish(const Json& data) {
+    const auto snapshot = data.is_null() ? nullptr : snapshot_of(step_, report_json({data}, true));
     const std::lock_guard lock(mutex_);
+    if (snapshot) publish(snapshot);
     finished_ = true;
     changed_.notify_all();
   }
@@ -275,21 +283,18 @@ class LiveServer::State {
 
   void gather(std::int64_t step) {
     try {
-      publish(step, report_json({report_data(folder_, {.running = true})}, true));
+      const auto snapshot = snapshot_of(step, report_json({report_data(folder_, {.running = true})}, true));
+      const std::lock_guard lock(mutex_);
+      if (!finished_) publish(snapshot);
     } catch (const std::exception&) {
       // A file of the run is just being made: there will be another time.
     }
   }
 
-  void publish(std::int64_t step, Json data) {
-    auto snapshot = std::make_shared<Snapshot>();
-    snapshot->step = step;
-    snapshot->event = event_text("data", data.dump(-1, ' ', false, Json::error_handler_t::replace));
-    snapshot->data = std::move(data);
-    const std::lock_guard lock(mutex_);
-    if (finished_) return;
+  /// Under the lock.
+  void publish(const std::shared_ptr<Snapshot>& snapshot) {
     snapshot->number = newest_ ? newest_->number + 1 : 1;
-    newest_ = std::move(snapshot);
+    newest_ = snapshot;
     asked_ = false;
     changed_.notify_all();
   }
@@ -380,6 +385,6 @@ LiveServer::~LiveServer() = default;
 std::string LiveServer::url() const { return "http://127.0.0.1:" + std::to_string(state_->port()) + "/"; }
 void LiveServer::begin(const std::filesystem::path& folder) { state_->begin(folder); }
 void LiveServer::stepped(std::int64_t step, double loss) { state_->stepped(step, loss); }
-void LiveServer::finish(const Run& run) { state_->finish(run); }
+void LiveServer::finish(const nlohmann::ordered_json& data) { state_->finish(data); }
 
 }  // namespace handgrad::train

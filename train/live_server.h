@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "handgrad/train/run.h"
+#include <nlohmann/json_fwd.hpp>
 
 namespace handgrad::train {
 
@@ -33,9 +33,9 @@ class LiveServer {
   void begin(const std::filesystem::path& folder);
   /// After each step.
   void stepped(std::int64_t step, double loss);
-  /// The training is over: viewers get everything once more, with the row through the norms. What is served from now on
-  /// does not change.
-  void finish(const Run& run);
+  /// The training is over: viewers get `data`, the run's report_data with the row through the norms, and the end. Null:
+  /// they get the end alone. What is served from now on does not change.
+  void finish(const nlohmann::ordered_json& data);
 
  private:
   class State;

@@ -157,8 +157,8 @@ void write_report(const std::vector<fs::path>& runs, const fs::path& out) {
   write_page(out, report_page(report_json(std::move(data), false)));
 }
 
-void write_report(const Run& run, const fs::path& folder) {
-  write_page(folder / kReportFile, report_page(report_json({report_data(folder, {.run = &run})}, false)));
+void write_run_report(const Json& data, const fs::path& folder) {
+  write_page(folder / kReportFile, report_page(report_json({data}, false)));
 }
 
 }  // namespace handgrad::train

@@ -24,7 +24,7 @@ std::string report_page(const nlohmann::ordered_json& data);
 /// where its config still builds one. Error when a folder holds no run, or when `out` is somebody else's file.
 void write_report(const std::vector<std::filesystem::path>& runs, const std::filesystem::path& out);
 
-/// Writes the page of a run that was just trained into its folder.
-void write_report(const Run& run, const std::filesystem::path& folder);
+/// Writes a page of `data`, the report_data of a run that was just trained, into the run's folder.
+void write_run_report(const nlohmann::ordered_json& data, const std::filesystem::path& folder);
 
 }  // namespace handgrad::train

@@ -1,6 +1,6 @@
 // train --serve in a real browser: the page grows while the training goes on.
 import assert from "node:assert/strict";
-import {readFileSync} from "node:fs";
+import {closeSync, openSync, readFileSync, writeSync} from "node:fs";
 import {request} from "node:http";
 import {networkInterfaces} from "node:os";
 import {connect} from "node:net";
@@ -154,4 +154,42 @@ test("at the end the page has everything, and the run the bytes of one that nobo
   assert.equal(handgrad("train", config("toy.json"), "--quiet", "--out", "alone").status, 0);
   for (const file of ["metrics.jsonl", "inspect.bin", "texts.jsonl"])
     assert.ok(readFileSync(join(folder, "short", file)).equals(readFileSync(join(folder, "alone", file))), file);
+});
+
+/// Everything that a viewer is sent, until the end.
+const seen = (address) => new Promise((done, failed) => request(new URL("/events", address), (answer) => {
+  let text = "";
+  answer.setEncoding("utf8");
+  answer.on("data", (more) => (text += more));
+  answer.on("close", () => done(text));
+}).on("error", failed).end());
+
+const until = async (true_) => {
+  for (let i = 0; i < 1200 && !true_(); ++i) await new Promise((done) => setTimeout(done, 50));
+  assert.ok(true_());
+};
+
+test("a page that cannot be gathered is a warning; viewers get the end all the same", async () => {
+  const child = start("train", config("toy.json"), "--out", "damaged", "--set", "train.steps=60", "--pace", "30", "--serve", "0");
+  child.stdout.resume();
+  errors = "";
+  const sent = seen(await addressOf(child));
+  const file = openSync(join(folder, "damaged/inspect.bin"), "r+");
+  writeSync(file, "no record");
+  closeSync(file);
+  assert.match(await sent, /event: end\n/);
+  await until(() => errors.includes("until Ctrl-C"));
+  child.kill("SIGINT");
+  assert.equal(await ended(child), 0);
+  assert.match(errors, /there is no page: .*inspect\.bin/);
+});
+
+test("a training that fails tells its viewers the end", async () => {
+  const child = start("train", config("toy.json"), "--out", "nan", "--pace", "4", "--serve", "0", "--set", "schedule={}",
+                      "--set", "optimizer={\"type\":\"sgd\",\"lr\":1e20}", "--set", "train.grad_clip=0");
+  child.stdout.resume();
+  errors = "";
+  const sent = await seen(await addressOf(child));
+  assert.match(sent, /"state":"non_finite"[^\n]*\n\n(event: step\n.*\n\n)*event: end\n/);
+  assert.equal(await ended(child), 1);
 });

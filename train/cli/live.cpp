@@ -28,8 +28,8 @@ void Live::stepped(const Run& run, const StepReport& report, std::optional<doubl
   terminal_.stepped(run, report, validation_loss);
 }
 
-void Live::finished(const Run& run) {
-  if (server_) server_->finish(run);
+void Live::finished(const nlohmann::ordered_json& data) {
+  if (server_) server_->finish(data);
 }
 
 void Live::stay(const std::atomic<bool>& stop) const {

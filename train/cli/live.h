@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "handgrad/train/live_server.h"
 #include "handgrad/train/session.h"
 
@@ -20,7 +22,8 @@ class Live final : public SessionListener {
   void started(const Run& run, std::optional<double> validation_loss) override;
   void stepped(const Run& run, const StepReport& report, std::optional<double> validation_loss) override;
   void saved(const std::filesystem::path& checkpoint) override { terminal_.saved(checkpoint); }
-  void finished(const Run& run);
+  /// No step will come any more. `data`: the report_data of the run; null: the page stays as it was.
+  void finished(const nlohmann::ordered_json& data);
   /// The page stays until `stop`; without a server it returns at once.
   void stay(const std::atomic<bool>& stop) const;
 

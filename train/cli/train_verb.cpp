@@ -153,13 +153,24 @@ void print_saved(const std::string& folder, const Run& run, const Movement& move
              next_lines(next, terminal_columns()));
 }
 
-/// The page is worth a warning, not a run: the training has been saved when it is written.
-void leave_page(const Run& run, const fs::path& folder, spdlog::logger& log) {
+/// Warns where `attempt` fails: a page is worth no more, the training has been saved.
+template <class Attempt>
+void or_warn(spdlog::logger& log, const char* what, const Attempt& attempt) {
   try {
-    write_report(run, folder);
+    attempt();
   } catch (const std::exception& error) {
-    log.warn("there is no page: {}", error.what());
+    log.warn("{}: {}", what, error.what());
   }
+}
+
+/// The page in the run's folder, and the last of the one that is served.
+void leave_page(const Run& run, const fs::path& folder, Live& live, spdlog::logger& log) {
+  Json data;
+  or_warn(log, "there is no page", [&] {
+    data = report_data(folder, {.run = &run});
+    write_run_report(data, folder);
+  });
+  or_warn(log, "the page that is served is not the last", [&] { live.finished(data); });
 }
 
 Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress, spdlog::logger& log) {
@@ -172,11 +183,15 @@ Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress,
     progress.clear_line();
     log.info("{} at step {}", ending == Ending::finished ? "finished" : "stopped",
              run.trainer().step_count());
-    leave_page(run, path, log);
+    leave_page(run, path, live, log);
     return ending;
   } catch (const std::exception& error) {
     progress.clear_line();
-    if (dynamic_cast<const NonFiniteError*>(&error) != nullptr) leave_page(run, path, log);
+    if (dynamic_cast<const NonFiniteError*>(&error) != nullptr) {
+      leave_page(run, path, live, log);
+    } else {  // the folder may be gone
+      or_warn(log, "the page that is served has no end", [&] { live.finished(nullptr); });
+    }
     spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
     file.log({"run", spdlog::level::err, error.what()});
     file.flush();
@@ -228,7 +243,6 @@ int train_run(const TrainOptions& options) {
   Live live(progress, options.serve);
   signals.listen();
   const Ending ending = train_session(run, std::move(folder), live, progress, *log);
-  live.finished(run);
   if (ending == Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
