@@ -160,6 +160,9 @@ TEST_CASE("a page knows where each key of the config came from, after a resume t
       "train " + config_path("toy.json") + " --out run --quiet --set train.steps=4 --set train.stop_after=2";
   REQUIRE(handgrad_in(folder.path(), train).status == 0);
   REQUIRE(handgrad_in(folder.path(), "train --resume run --quiet").status == 0);
+  const std::string timing = read_file(folder.path() / "run" / "timing.jsonl");
+  CHECK(timing.find("\"resumed\"") == timing.rfind("\"resumed\""));  // once, whatever the clock says
+  CHECK(timing.find("\"resumed\": true}\n{\"step\": 4,") != std::string::npos);
   const json run = data_of(folder.path() / "run" / "report.html")["runs"][0];
   std::map<std::string, std::string> from;
   for (const json& key : run["config"]) from[key[0]] = key[2];

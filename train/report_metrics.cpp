@@ -47,14 +47,11 @@ std::vector<Line> read_lines(const std::filesystem::path& path) {
   return lines;
 }
 
-/// The last steps before an interruption: the clock of the next line begins anew.
+/// The last steps before an interruption: the next line says that it resumed.
 std::vector<std::int64_t> resumed_after(const std::filesystem::path& path) {
   std::vector<std::int64_t> steps;
-  double before = 0;
   for_each_line(path, [&](const Json& line) {
-    const double seconds = number(line, "seconds", 0);
-    if (seconds < before) steps.push_back(line["step"].get<std::int64_t>() - 1);
-    before = seconds;
+    if (line.contains("resumed")) steps.push_back(line["step"].get<std::int64_t>() - 1);
   });
   return steps;
 }

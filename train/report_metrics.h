@@ -15,8 +15,8 @@ namespace handgrad::train {
 ///      "clipped": 0, "clipped_steps": [...], "non_finite": 57 or null, "resumed": [137]}
 ///
 /// Of a long run every `thinned`th step is there, those of `columns` in any case; counts are over all steps. Each step
-/// comes once. Numbers that were not finite are null. Steps after which the run was interrupted and went on are known by
-/// timing.jsonl, whose clock then begins anew.
+/// comes once. Numbers that were not finite are null. `resumed` are the steps after which the run was interrupted and went
+/// on, as timing.jsonl tells.
 nlohmann::ordered_json report_metrics(const std::filesystem::path& folder,
                                       const std::vector<std::int64_t>& columns);
 

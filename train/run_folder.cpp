@@ -221,7 +221,10 @@ void RunFolder::write_config(const Json& effective) const {
 void RunFolder::write_meta(const Json& meta) const { write_file(path_ / "meta.json", meta.dump(2) + "\n"); }
 
 MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
-    : path_(run.path()), start_(std::chrono::steady_clock::now()), flushed_(start_) {
+    : path_(run.path()),
+      start_(std::chrono::steady_clock::now()),
+      flushed_(start_),
+      resumed_(steps_kept > 0) {
   for (const char* name : {"metrics.jsonl", "timing.jsonl"}) keep_lines(path_ / name, steps_kept);
   metrics_.open(path_ / "metrics.jsonl", std::ios::binary | std::ios::app);
   timing_.open(path_ / "timing.jsonl", std::ios::binary | std::ios::app);
@@ -254,8 +257,9 @@ void MetricsWriter::add(const StepReport& report, std::optional<double> validati
   if (validation_loss && !std::isfinite(*validation_loss)) line_ += ", \"non_finite\": true";
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   fmt::format_to(std::back_inserter(timing_buffer_),
-                 "{{\"step\": {}, \"seconds\": {:.6f}, \"tokens\": {}}}\n", report.step, seconds,
-                 report.tokens);
+                 "{{\"step\": {}, \"seconds\": {:.6f}, \"tokens\": {}{}}}\n", report.step, seconds,
+                 report.tokens, resumed_ ? ", \"resumed\": true" : "");
+  resumed_ = false;
   end_line();
 }
 

@@ -3,7 +3,7 @@
 //     config.json      the effective config: every key, defaults filled in
 //     meta.json        version, compiler, CPU, kernels, threads, seed
 //     metrics.jsonl    one object per step
-//     timing.jsonl     wall-clock values
+//     timing.jsonl     wall-clock values of each step, and where the run was resumed
 //     inspect.bin      recorded parameters (recording.h)
 //     statistics.bin   their statistics after every step, where values are recorded at some only (statistics.h)
 //     texts.jsonl      what the model wrote at some steps (samples.h)
@@ -85,7 +85,9 @@ class RunFolder {
 };
 
 /// Writes metrics.jsonl and timing.jsonl: `{"step": 1, "loss": 3.5, "lr": 0.0009, "grad_norm": 0.8}`, with `val_loss`
-/// where there was an evaluation, a line each step. Handed to the system every 100 ms.
+/// where there was an evaluation, and `{"step": 1, "seconds": 0.02, "tokens": 256}`, a line each step. Seconds count from
+/// where the writer was made; the first line of one that continues a file has `"resumed": true` too. Handed to the system
+/// every 100 ms.
 class MetricsWriter {
  public:
   /// Continues files that are there after line `steps_kept`: steps that are made again are written once.
@@ -107,6 +109,7 @@ class MetricsWriter {
   std::ofstream metrics_, timing_;
   std::string line_, metrics_buffer_, timing_buffer_;
   std::chrono::steady_clock::time_point start_, flushed_;
+  bool resumed_;  // until the first line
 };
 
 /// What was in force: version, compiler, CPU, kernels, threads, seed, and when the run began.
