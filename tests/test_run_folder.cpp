@@ -1,6 +1,7 @@
 // The folder of a run: what is in it before, while and after a run that may fail.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -157,4 +158,36 @@ TEST_CASE("a run keeps its tokenizer: the text may change or go, ids keep their 
 
   fs::remove(text);
   CHECK(handgrad_in(folder.path(), generate).status == 0);
+}
+
+TEST_CASE("run folder: a file of lines that is continued keeps the first ones, and a cut line is no line") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "texts.jsonl";
+  const auto wanted = [](const std::string& line) { return line != "no"; };
+  write(file, "one\ntwo\nno\nfour\n");
+  handgrad::train::continue_lines(file, wanted) << "three\n";
+  CHECK(read_file(file) == "one\ntwo\nthree\n");
+  write(file, "one\ntw");
+  handgrad::train::continue_lines(file, wanted) << "two\n";
+  CHECK(read_file(file) == "one\ntwo\n");
+  fs::remove(file);
+  handgrad::train::continue_lines(file, wanted) << "one\n";
+  CHECK(read_file(file) == "one\n");
+}
+
+TEST_CASE(
+    "run folder: what is kept of a continued file is there at every moment, when the disk is full too") {
+  const TemporaryFolder folder;
+  const std::string toy = "train " + config_path("toy.json") +
+                          " --out run --quiet --set train.steps=12 --set train.stop_after=10";
+  REQUIRE(handgrad_in(folder.path(), toy).status == 0);
+  const fs::path file = folder.path() / "run" / "texts.jsonl";
+  const std::string texts = read_file(file);
+  REQUIRE(std::count(texts.begin(), texts.end(), '\n') == 3);  // of steps 0, 1 and 10
+  // No file may become larger than nothing: what cannot be written is not lost.
+  const fs::path limited = folder.path() / "limited";
+  write(limited, "trap '' XFSZ; ulimit -f 0; '" HANDGRAD_PROGRAM "' train --resume run --quiet; exit 0");
+  const std::string command = "cd '" + folder.path().string() + "' && bash limited >/dev/null 2>/dev/null";
+  REQUIRE(std::system(command.c_str()) == 0);
+  CHECK(read_file(file) == texts);
 }

@@ -66,18 +66,6 @@ bool is_ours(const fs::path& entry) {
   return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
-/// Cuts `path` after its first `lines` lines, or after the last complete one.
-void keep_lines(const fs::path& path, std::int64_t lines) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return;
-  std::string text;
-  std::uintmax_t bytes = 0;
-  for (std::int64_t i = 0; i < lines && std::getline(file, text) && !file.eof(); ++i)
-    bytes += text.size() + 1;
-  file.close();
-  fs::resize_file(path, bytes);
-}
-
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -225,10 +213,12 @@ MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
       start_(std::chrono::steady_clock::now()),
       flushed_(start_),
       resumed_(steps_kept > 0) {
-  for (const char* name : {"metrics.jsonl", "timing.jsonl"}) keep_lines(path_ / name, steps_kept);
-  metrics_.open(path_ / "metrics.jsonl", std::ios::binary | std::ios::app);
-  timing_.open(path_ / "timing.jsonl", std::ios::binary | std::ios::app);
-  if (!metrics_ || !timing_) cannot_write(path_ / "metrics.jsonl", std::strerror(errno));
+  const auto first_lines = [&](const char* name) {
+    return continue_lines(path_ / name,
+                          [left = steps_kept](const std::string&) mutable { return left-- > 0; });
+  };
+  metrics_ = first_lines("metrics.jsonl");
+  timing_ = first_lines("timing.jsonl");
   for (std::string* text : {&line_, &metrics_buffer_, &timing_buffer_}) text->reserve(1 << 16);
 }
 
@@ -287,6 +277,21 @@ void MetricsWriter::flush() {
   metrics_buffer_.clear();
   timing_buffer_.clear();
   if (!metrics_ || !timing_) cannot_write(path_ / "metrics.jsonl", std::strerror(errno));
+}
+
+std::ofstream continue_lines(const fs::path& path, const std::function<bool(const std::string&)>& keep) {
+  if (std::ifstream before(path, std::ios::binary); before) {
+    std::uintmax_t bytes = 0;
+    for (std::string line; std::getline(before, line) && !before.eof() && keep(line);)
+      bytes += line.size() + 1;
+    before.close();
+    std::error_code error;
+    fs::resize_file(path, bytes, error);
+    if (error) cannot_write(path, error.message());
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  if (!file) cannot_write(path, std::strerror(errno));
+  return file;
 }
 
 Json run_meta(std::uint64_t seed) {

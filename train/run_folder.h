@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -111,6 +112,11 @@ class MetricsWriter {
   std::chrono::steady_clock::time_point start_, flushed_;
   bool resumed_;  // until the first line
 };
+
+/// Opens a file of lines to add to it, cut before the first of its lines that `keep` does not want, or that is not
+/// complete. What is kept is never written again, so nothing that comes between can lose it. Error when it cannot be written.
+std::ofstream continue_lines(const std::filesystem::path& path,
+                             const std::function<bool(const std::string& line)>& keep);
 
 /// What was in force: version, compiler, CPU, kernels, threads, seed, and when the run began.
 nlohmann::ordered_json run_meta(std::uint64_t seed);

@@ -8,6 +8,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/data/error.h"
 #include "handgrad/models/generate.h"
+#include "handgrad/train/run_folder.h"
 
 namespace handgrad::train {
 namespace {
@@ -16,17 +17,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kSampleTemperature = 0.7;
 
-/// The complete lines of steps up to `last`.
-std::string lines_until(const std::filesystem::path& path, std::int64_t last) {
-  std::ifstream file(path, std::ios::binary);
-  std::string kept;
-  for (std::string text; std::getline(file, text) && !file.eof();) {
-    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (line.is_object() && line.contains("step") && line["step"].is_number_integer() &&
-        line["step"].get<std::int64_t>() <= last)
-      kept += text + "\n";
-  }
-  return kept;
+/// Whether a line is of a step up to `last`.
+bool is_until(const std::string& text, std::int64_t last) {
+  const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return line.is_object() && line.contains("step") && line["step"].is_number_integer() &&
+         line["step"].get<std::int64_t>() <= last;
 }
 
 }  // namespace
@@ -59,9 +54,7 @@ bool is_sample_step(std::int64_t step) {
 Samples::Samples(const Run& run, const std::filesystem::path& folder)
     : run_(run), path_(folder / kSamplesFile) {
   const std::int64_t step = run.trainer().step_count();
-  const std::string kept = step == 0 ? "" : lines_until(path_, step);
-  file_.open(path_, std::ios::binary | std::ios::trunc);
-  file_ << kept << std::flush;
+  file_ = continue_lines(path_, [&](const std::string& line) { return step > 0 && is_until(line, step); });
 }
 
 void Samples::started(std::optional<double> validation_loss) {
