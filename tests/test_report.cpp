@@ -7,6 +7,7 @@
 #include <map>
 
 #include "handgrad/train/base64.h"
+#include "handgrad/train/recording.h"
 #include "handgrad/train/report_norms.h"
 #include "handgrad/train/samples.h"
 #include "program.h"
@@ -134,6 +135,36 @@ TEST_CASE("training leaves a page whose values, gradients and updates are those 
         }
       }
     }
+  }
+}
+
+TEST_CASE("the page of a long run leaves steps out, and no bit of the updates of those that it shows") {
+  const TemporaryFolder folder;
+  const Outcome train = handgrad_in(
+      folder.path(), "train " + config_path("toy.json") +
+                         " --out run --quiet --dtype float64 --set train.steps=400 --set train.batch_size=1" +
+                         " --set train.eval_every=0 --set data.val_fraction=0 --set model.n_heads=1" +
+                         " --set model.emb_dim=8");
+  REQUIRE_MESSAGE(train.status == 0, train.err);
+  const handgrad::train::Recording recording(folder.path() / "run" / "inspect.bin");
+  const json norms = data_of(folder.path() / "run" / "report.html")["runs"][0]["norms"];
+  REQUIRE(norms["columns"].size() == 201);
+  std::size_t at = 0;
+  for (const json& parameter : norms["parameters"]) {
+    while (recording.parameters()[at].name != parameter["name"]) ++at;
+    const auto values = numbers_of(parameter["values"], 8), before = numbers_of(parameter["before"], 8);
+    std::size_t wrong = 0, next = 0;
+    for (const std::int64_t step : norms["columns"]) {
+      const auto record = recording.read(at, step);
+      for (const std::size_t i : parameter["features"]) {
+        const double update = values[next] - before[next];
+        wrong += values[next] != record.value[i] || (step > 0 && update != record.update[i]) ? 1 : 0;
+        wrong += step > 0 && before[next] != recording.read(at, step - 1).value[i] ? 1 : 0;
+        ++next;
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(next == values.size());
   }
 }
 

@@ -94,13 +94,17 @@ std::vector<std::size_t> shortened(const std::vector<std::size_t>& ranked, std::
 struct Series {
   std::vector<double> values, gradients, steps, range, mean;  // steps: the value before, or the update
 
-  void add(const RecordedStep& record, const std::vector<std::size_t>& features, bool update_is_recorded,
-           const std::vector<double>& start) {
+  /// `before`: of the record before; empty when updates are shown.
+  void add(const RecordedStep& record, const std::vector<std::size_t>& features,
+           const std::vector<double>& before, const std::vector<double>& start) {
     for (const std::size_t i : features) {
-      const double update = record.update.empty() ? 0 : record.update[i];
       values.push_back(record.value[i]);
       gradients.push_back(record.gradient.empty() ? std::nan("") : record.gradient[i]);
-      steps.push_back(update_is_recorded ? update : record.value[i] - update);
+      if (before.empty()) {
+        steps.push_back(record.update.empty() ? 0 : record.update[i]);
+      } else {
+        steps.push_back(before[i]);
+      }
     }
     const Statistics s = statistics(record.value, start);
     range.insert(range.end(), {s.min, s.max});
@@ -130,12 +134,16 @@ Json parameter_json(const Recording& recording, std::size_t parameter, const Pla
   Sums sums(start.size());
   Series series;
   std::size_t column = 0;
+  std::vector<double> before;
+  if (!update_is_recorded) before = start;
   for (const std::int64_t step : recording.steps(0, recording.last_step())) {
-    const RecordedStep record = recording.read(parameter, step);
+    RecordedStep record = recording.read(parameter, step);
     sums.add(record, start, last);
-    if (step != plan.columns[column]) continue;
-    series.add(record, features, update_is_recorded, start);
-    ++column;
+    if (step == plan.columns[column]) {
+      series.add(record, features, before, start);
+      ++column;
+    }
+    if (!update_is_recorded) before = std::move(record.value);
   }
   std::vector<double> agreements, below;
   Json half = Json::array();
