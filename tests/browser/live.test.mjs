@@ -1,6 +1,6 @@
 // train --serve in a real browser: the page grows while the training goes on.
 import assert from "node:assert/strict";
-import {closeSync, openSync, readFileSync, writeSync} from "node:fs";
+import {closeSync, existsSync, openSync, readFileSync, statSync, writeSync} from "node:fs";
 import {request} from "node:http";
 import {networkInterfaces} from "node:os";
 import {connect} from "node:net";
@@ -174,7 +174,9 @@ test("a page that cannot be gathered is a warning; viewers get the end all the s
   child.stdout.resume();
   errors = "";
   const sent = seen(await addressOf(child));
-  const file = openSync(join(folder, "damaged/inspect.bin"), "r+");
+  const recording = join(folder, "damaged/inspect.bin");
+  await until(() => existsSync(recording) && statSync(recording).size > 1000);
+  const file = openSync(recording, "r+");
   writeSync(file, "no record");
   closeSync(file);
   assert.match(await sent, /event: end\n/);

@@ -143,6 +143,26 @@ test("a name with a closing script tag and quotes is harmless", async () => {
   await page.close();
 });
 
+test("with nothing recorded the row through each norm is still there, in float64 too", async () => {
+  assert.equal(toy("unrecorded", "--set", "inspect.parameters=[]", "--set", "train.steps=3", "--dtype", "float64").status, 0);
+  const {page, wrong} = await open(browser, "unrecorded/report.html");
+  assert.match(await page.locator("#norms").textContent(), /Nothing was recorded/);
+  const command = page.locator("#row .terminal code"), first = await command.textContent();
+  for (let i = 0; i < 3; ++i) {
+    const {size, variance} = await page.evaluate(() => {
+      const row = runs[0].rowRead.norms.get(state.owner).normalized(0);
+      return {size: row.length, variance: row.reduce((sum, x) => sum + x * x / row.length, 0)};
+    });
+    assert.equal(size, 32);
+    assert.ok(Math.abs(variance - 1) < 0.01, String(variance));
+    await page.keyboard.press("s");
+    await page.keyboard.press("n");
+    assert.equal(await command.textContent() === first, i === 2);
+  }
+  assert.deepEqual(wrong, []);
+  await page.close();
+});
+
 test("a run without a step says so", async () => {
   mkdirSync(join(folder, "empty"));
   copyFileSync(join(folder, "toy/config.json"), join(folder, "empty/config.json"));

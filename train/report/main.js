@@ -121,8 +121,8 @@ function drawNorms() {
   const owners = [...new Set(runs.flatMap((run) => run.owners))], kinds = [...new Set(runs.flatMap((run) => run.kinds))];
   const ways = runs.map((run) => run.find(state.owner, state.kind));
   const range = Math.max(0, ...ways.filter((way) => way !== null).map((way) => way.extent().largest));
-  const choices = element("div", {class: "choices"},
-    chooseFrom("norm", shortNames(owners), state.owner, (owner) => choose({owner})),
+  const choices = element("div", {class: "choices"}, chooseFrom("norm", shortNames(owners), state.owner, (owner) => choose({owner})));
+  if (kinds.length > 0) choices.append(
     choice("shows", kinds.map((kind) => [kind, kind]), state.kind, (kind) => choose({kind})),
     choice("order", [["moved", "moved"], ["number", "number"]], state.order, (order) => choose({order})));
   const body = element("div"), rowBody = element("div");
@@ -138,7 +138,7 @@ function drawNorms() {
     return element("div", {}, map.root, why.root);
   }));
   beside(rowBody, runs.map((run) => rowPanel(run, (letter) => choose({letter})).root));
-  normsSection.body.replaceChildren(...(runs.some((run) => run.ways.length > 0) ? [choices, body] : [body]));
+  normsSection.body.replaceChildren(...(owners.length > 0 ? [choices, body] : [body]));
   rowSection.body.replaceChildren(rowBody);
   panels = [...dynamic, ...fixedPanels];
   focusAgain(focused);
@@ -189,7 +189,7 @@ function draw() {
   fixedPanels = [...lossPanels, ...textPanels];
   const any = runs.some((run) => run.ways.length > 0);
   const open = [...main.querySelectorAll("details")].map((details) => details.open);
-  main.replaceChildren(...(any ? [normsSection.root, rowSection.root, losses.root] : [losses.root, normsSection.root]),
+  main.replaceChildren(...(any ? [normsSection.root, rowSection.root, losses.root] : [losses.root, normsSection.root, ...(runs.some((run) => run.row) ? [rowSection.root] : [])]),
                        texts.root, closedPanel(runs));
   [...main.querySelectorAll("details")].forEach((details, i) => (details.open = open[i] ?? false));
   const ways = runs.flatMap((run) => run.ways);
@@ -234,8 +234,8 @@ document.addEventListener("keydown", (event) => {
     End: () => !inSlider && control.jump(state.steps.length - 1),
     ArrowUp: () => !inSlider && moveFeature(-1),
     ArrowDown: () => !inSlider && moveFeature(1),
-    s: () => choose({kind: next(kinds, state.kind)}),
-    n: () => choose({owner: next(owners, state.owner)}),
+    s: () => kinds.length > 0 && choose({kind: next(kinds, state.kind)}),
+    n: () => owners.length > 0 && choose({owner: next(owners, state.owner)}),
   };
   if (inList || !Object.hasOwn(actions, event.key)) return;
   if (actions[event.key]() !== false) event.preventDefault();

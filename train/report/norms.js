@@ -69,7 +69,8 @@ class Way {
 function readRun(data) {
   const run = {...data, ways: []};
   if (data.norms) run.ways = data.norms.parameters.map((parameter) => new Way(run, parameter));
-  run.owners = [...new Set(run.ways.map((way) => way.owner))];
+  const owners = run.ways.length > 0 ? run.ways : run.row?.norms ?? [];  // with nothing recorded there is still the row
+  run.owners = [...new Set(owners.map(({owner}) => owner))];
   run.kinds = [...new Set(run.ways.map((way) => way.kind))];
   run.find = (owner, kind) => run.ways.find((way) => way.owner === owner && way.kind === kind) ?? null;
   return run;
