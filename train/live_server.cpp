@@ -254,7 +254,9 @@ class LiveServer::State {
   }
 
   bool allowed(const mg_connection* connection) const {
-    const std::string port = ":" + std::to_string(port_), host(header(connection, "Host"));
+    const std::string port = port_ == 80 ? "" : ":" + std::to_string(port_);  // as browsers write it
+    std::string host(header(connection, "Host"));
+    if (port_ == 80 && host.ends_with(":80")) host.resize(host.size() - 3);
     if (host != "127.0.0.1" + port && host != "localhost" + port) return false;
     if (mg_get_header(connection, "Origin") && header(connection, "Origin") != "http://" + host) return false;
     return header(connection, "Sec-Fetch-Site") != "cross-site" ||
@@ -286,8 +288,10 @@ class LiveServer::State {
       const auto snapshot = snapshot_of(step, report_json({report_data(folder_, {.running = true})}, true));
       const std::lock_guard lock(mutex_);
       if (!finished_) publish(snapshot);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       // A file of the run is just being made: there will be another time.
+      const std::lock_guard lock(mutex_);
+      why_not_ = error.what();
     }
   }
 
@@ -303,15 +307,16 @@ class LiveServer::State {
 
   int send_page(mg_connection* connection) {
     std::shared_ptr<const Snapshot> snapshot;
+    std::string why_not = "the training has not begun yet";
     {
       std::unique_lock lock(mutex_);
       asked_ = true;
       changed_.notify_all();
-      changed_.wait_for(lock, 10s, [&] { return newest_ != nullptr || ending_; });
+      changed_.wait_for(lock, 10s, [&] { return newest_ != nullptr || ending_ || finished_; });
       snapshot = newest_;
+      if (!why_not_.empty()) why_not = why_not_;
     }
-    if (!snapshot)
-      return answer(connection, 503, "text/plain", "the training has not begun yet; load this page again\n");
+    if (!snapshot) return answer(connection, 503, "text/plain", why_not + "; load this page again\n");
     return answer(connection, 200, "text/html; charset=utf-8", report_page(snapshot->data));
   }
 
@@ -375,6 +380,7 @@ class LiveServer::State {
   std::condition_variable changed_;
   std::filesystem::path folder_;
   std::shared_ptr<const Snapshot> newest_;
+  std::string why_not_;  // what went wrong when it was last gathered
   int threads_ = 0, answering_ = 0, viewers_ = 0;
   bool asked_ = false, ending_ = false, finished_ = false;
 };
