@@ -162,7 +162,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "train: needs a config\n"
        "  try: handgrad train configs/toy.json\n"},
       {"train --resume nowhere", 1,
-       "train: 'nowhere' holds no run: there is no config.json in it\n"
+       "train: 'nowhere' does not exist\n"
        "  try: the folder that --out named, such as runs/toy\n"},
       {"train --resume run --out other", 2,
        "train: --out cannot be given with --resume, which goes on in the run's own folder with the run's own weights\n"},

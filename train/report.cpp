@@ -145,7 +145,7 @@ void write_report(const std::vector<fs::path>& runs, const fs::path& out) {
   refuse_strange_file(out);
   std::vector<Json> data;
   for (const fs::path& folder : runs) {
-    RunFolder::open(folder);
+    RunFolder::open(folder, "report");
     ReportOptions options;
     const std::unique_ptr<Run> run = rebuild(folder, options.why_no_run);
     options.run = run.get();

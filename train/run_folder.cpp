@@ -185,10 +185,13 @@ RunFolder::Lock::~Lock() {
 
 void RunFolder::recover(const fs::path& path) { Before::bring_back(path); }
 
-RunFolder RunFolder::open(const fs::path& path) {
+RunFolder RunFolder::open(const fs::path& path, const char* verb) {
   if (!fs::is_regular_file(path / "config.json"))
-    throw Error("train", fmt::format("'{}' holds no run: there is no config.json in it", path.string()), {},
-                "the folder that --out named, such as runs/toy");
+    throw Error(
+        verb,
+        fmt::format("'{}' {}", path.string(),
+                    fs::exists(path) ? "holds no run: there is no config.json in it" : "does not exist"),
+        {}, "the folder that --out named, such as runs/toy");
   return RunFolder(path);
 }
 

@@ -57,8 +57,8 @@ class RunFolder {
   /// Puts in order what a killed call left: a run without any step gives way to the one that it was to replace. Whoever
   /// calls it holds the lock, since a run that has just begun looks the same.
   static void recover(const std::filesystem::path& path);
-  /// A folder that holds a run, to continue it. Error when there is none.
-  static RunFolder open(const std::filesystem::path& path);
+  /// A folder that holds a run, to continue it or to look at it. Error when there is none, said by `verb`.
+  static RunFolder open(const std::filesystem::path& path, const char* verb = "train");
   /// Whether somebody holds the lock of this folder: a run in it goes on.
   static bool in_use(const std::filesystem::path& path);
 
