@@ -60,6 +60,11 @@ class Child {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
+  bool has_ended() const {
+    siginfo_t state{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &state, WEXITED | WNOHANG | WNOWAIT);
+    return state.si_pid == pid_;
+  }
   std::string err() const { return read_file(folder_ / "err"); }
 
  private:
@@ -192,11 +197,31 @@ TEST_CASE("a second Ctrl-C leaves at once, with the last checkpoint as it was") 
   CHECK(Child(folder.path(), {"train", "--resume", "run", "--set", "train.steps=3", "--quiet"}).wait() == 0);
 }
 
+const std::vector<std::string> kEndless = {"--quiet",     "--set", "train.steps=1000000", "--set",
+                                           "schedule={}", "--set", "train.eval_every=0"};
+
+TEST_CASE("a run that was killed before its first checkpoint can be looked at, and says how to begin again") {
+  const TemporaryFolder folder;
+  const fs::path metrics = folder.path() / "run" / "metrics.jsonl";
+  Child child(folder.path(),
+              with({"train", kToy, "--out", "run"}, with(kEndless, {"--set", "train.checkpoint_every=0"})));
+  REQUIRE(wait_until([&] { return lines_in(metrics) >= 3 || child.has_ended(); }));
+  child.send(SIGKILL);
+  REQUIRE_MESSAGE(child.wait() == -SIGKILL, child.err());
+  CHECK(handgrad_in(folder.path(), "inspect run --step last --format json").status == 0);
+  CHECK(handgrad_in(folder.path(), "report run").status == 0);
+  const Outcome outcome = handgrad_in(folder.path(), "train --resume run");
+  CHECK(outcome.status == 1);
+  CHECK(outcome.err ==
+        "\"run\": holds no checkpoint: the run was ended before it saved its first\n"
+        "  try: begin again: handgrad train run/config.json --overwrite --out run\n");
+  CHECK(handgrad_in(folder.path(), "train run/config.json --overwrite --out run --quiet --set train.steps=3")
+            .status == 0);
+}
+
 TEST_CASE("twenty kills at random moments: each time the run can be looked at, reported and gone on with") {
   const TemporaryFolder folder;
-  const std::vector<std::string> endless = {
-      "--quiet",     "--set", "train.steps=1000000", "--set", "train.checkpoint_every=1", "--set",
-      "schedule={}", "--set", "train.eval_every=0"};
+  const std::vector<std::string> endless = with(kEndless, {"--set", "train.checkpoint_every=1"});
   const fs::path checkpoints = folder.path() / "run" / "checkpoints";
   std::mt19937 random(2266);
   for (int kill = 0; kill < 20; ++kill) {
@@ -205,10 +230,15 @@ TEST_CASE("twenty kills at random moments: each time the run can be looked at, r
                                    go_on = {"train", "--resume", "run"};
     Child child(folder.path(), with(kill == 0 ? begin : go_on, endless));
     const std::size_t steps = lines_in(folder.path() / "run" / "metrics.jsonl");
-    REQUIRE(wait_until([&] { return lines_in(folder.path() / "run" / "metrics.jsonl") > steps; }));
+    // The first time it may not be killed before there is something to go on from.
+    REQUIRE(wait_until([&] {
+      return (lines_in(folder.path() / "run" / "metrics.jsonl") > steps &&
+              fs::exists(checkpoints / "step-000001" / "state.json")) ||
+             child.has_ended();
+    }));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
     child.send(SIGKILL);
-    CHECK(child.wait() == -SIGKILL);
+    REQUIRE_MESSAGE(child.wait() == -SIGKILL, child.err());
     const Outcome state = handgrad_in(folder.path(), "inspect run --step last --format json");
     CHECK(state.status == 0);
     const Outcome report =

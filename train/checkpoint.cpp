@@ -203,7 +203,7 @@ fs::path checkpoint_of(const fs::path& folder) {
   if (!fs::exists(folder)) refuse(folder, "does not exist", "the folder of a run, such as runs/toy");
   if (!fs::exists(folder / "config.json"))
     refuse(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
-  refuse(folder, "holds no checkpoint: the run was ended before its first step",
+  refuse(folder, "holds no checkpoint: the run was ended before it saved its first",
          fmt::format("begin again: {0} train {1} --overwrite --out {2}", program_name(),
                      shell_word((folder / "config.json").string()), shell_word(folder.string())));
 }
