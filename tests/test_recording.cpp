@@ -91,6 +91,34 @@ TEST_CASE("recording: the last step is there, also when it is no multiple") {
   }
 }
 
+TEST_CASE("recording: going through all steps gives what reading each of them gives") {
+  const TemporaryFolder folder;
+  for (const int every : {1, 3, 4}) {
+    CAPTURE(every);
+    const std::filesystem::path run = folder.path() / std::to_string(every);
+    train_into(run, every);
+    const train::Recording recording(run / train::kRecordingFile);
+    for (const std::vector<std::size_t>& parameters :
+         {std::vector<std::size_t>{0, 1, 2, 3}, {0, 2, 3, 5}, {4}, {}}) {
+      REQUIRE(recording.parameters().size() > 5);
+      std::vector<std::int64_t> seen;
+      recording.for_each_step(parameters, [&](const std::vector<train::RecordedStep>& steps) {
+        REQUIRE(steps.size() == parameters.size());
+        for (std::size_t k = 0; k < steps.size(); ++k) {
+          if (k == 0) seen.push_back(steps[k].step);
+          const train::RecordedStep expected = recording.read(parameters[k], steps[k].step);
+          CHECK(steps[k].step == seen.back());
+          CHECK(steps[k].lr == expected.lr);
+          CHECK(steps[k].value == expected.value);
+          CHECK(steps[k].gradient == expected.gradient);
+          CHECK(steps[k].update == expected.update);
+        }
+      });
+      if (!parameters.empty()) CHECK(seen == recording.steps(0, recording.last_step()));
+    }
+  }
+}
+
 TEST_CASE("recording: a record that was cut short is as if it were not there") {
   const TemporaryFolder folder;
   train_into(folder.path() / "run");

@@ -2,12 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <map>
 
+#include "handgrad/core/error.h"
 #include "handgrad/train/base64.h"
 #include "handgrad/train/recording.h"
+#include "handgrad/train/report_data.h"
 #include "handgrad/train/report_norms.h"
 #include "handgrad/train/samples.h"
 #include "program.h"
@@ -246,6 +249,19 @@ TEST_CASE("a run of GPT-2's norms makes a page below 3 MB that says what it leav
     CHECK(parameter["features"][0] == 767);  // the farthest, and the one that stayed
     CHECK(parameter["features"].back() == 300);
   }
+}
+
+TEST_CASE("gathering ends when nobody wants its page any more") {
+  const TemporaryFolder folder;
+  const std::filesystem::path run = folder.path() / "run";
+  REQUIRE(handgrad_in(folder.path(),
+                      "train " HANDGRAD_SOURCE_DIR "/configs/toy.json --quiet --out run --set train.steps=3")
+              .status == 0);
+  std::atomic<bool> stop{false};
+  CHECK(handgrad::train::report_data(run, {.stop = &stop})["step"] == 3);
+  stop = true;
+  CHECK_THROWS_WITH_AS(handgrad::train::report_data(run, {.stop = &stop}),
+                       doctest::Contains("stopped before"), handgrad::Error);
 }
 
 TEST_CASE("whatever a text holds stays data in the page") {

@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kMagic[] = {'h', 'g', 'r', 'e', 'c', 'o', 'r', 'd'};
 constexpr int kVersion = 1;
+constexpr std::int64_t kLearningRateAt = 8, kHead = 16;  // a record begins with its step, and this
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 
 /// Values and gradient; with gaps between the records the update too.
@@ -40,6 +41,12 @@ void put_numbers(std::vector<char>& buffer, const Array& numbers) {
   });
 }
 
+std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> result(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
+  return result;
+}
+
 void put_zeros(std::vector<char>& buffer, std::size_t bytes) { buffer.resize(buffer.size() + bytes); }
 
 void put_update(std::vector<char>& buffer, const Array& before, const Array& after) {
@@ -56,7 +63,7 @@ void put_update(std::vector<char>& buffer, const Array& before, const Array& aft
 Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
                    std::int64_t every, std::int64_t last)
     : path_(std::move(path)), every_(every), last_(last), flushed_(std::chrono::steady_clock::now()) {
-  std::size_t record = 16;
+  auto record = static_cast<std::size_t>(kHead);
   Json listed = Json::array();
   for (const nn::NamedParameter& parameter : trainer.parameters()) {
     if (std::find(names.begin(), names.end(), parameter.name) == names.end()) continue;
@@ -98,7 +105,7 @@ void Recorder::create() {
 }
 
 void Recorder::continue_at(std::int64_t step) {
-  std::int64_t record_bytes = 16;
+  std::int64_t record_bytes = kHead;
   for (const nn::NamedParameter& p : parameters_)
     record_bytes += parameter_bytes(p.parameter->shape(), dtype_, every_);
   const std::int64_t start = static_cast<std::int64_t>(sizeof kMagic + 8 + header_.size());
@@ -177,7 +184,7 @@ Recording::Recording(const std::filesystem::path& path) : path_(path) {
   file_.open(path, std::ios::binary);
   if (error || !file_) fail(path, "cannot be read: " + (error ? error.message() : std::strerror(errno)));
   read_header();
-  record_bytes_ = 16;
+  record_bytes_ = kHead;
   for (const RecordedParameter& parameter : parameters_) {
     offsets_.push_back(record_bytes_);
     record_bytes_ += parameter_bytes(parameter.shape, dtype_, every_);
@@ -225,42 +232,85 @@ void Recording::read_header() {
   first_record_ = static_cast<std::int64_t>(sizeof kMagic + 8 + length);
 }
 
+Recording::Range Recording::range_of(std::size_t i) const {
+  return {offsets_[i], offsets_[i] + parameter_bytes(parameters_[i].shape, dtype_, every_)};
+}
+
+void Recording::read_bytes(std::int64_t record, Range range, char* to) const {
+  const std::int64_t place = first_record_ + record * record_bytes_ + range.begin;
+  if (file_.tellg() != place)
+    file_.seekg(place);  // a seek empties the stream's buffer, also one to where it is
+  file_.read(to, static_cast<std::streamsize>(range.end - range.begin));
+  if (!file_) {
+    file_.clear();
+    fail(path_, "ends within a record");
+  }
+}
+
+/// The update only where it is recorded.
+void Recording::decode(const char* bytes, std::size_t i, RecordedStep& step) const {
+  std::int64_t has_gradient = 0;
+  std::memcpy(&has_gradient, bytes, sizeof has_gradient);
+  bytes += sizeof has_gradient;
+  const auto count = static_cast<std::size_t>(parameters_[i].shape.numel());
+  const auto take = [&](std::vector<double>& numbers, bool is_there) {
+    numbers.resize(is_there ? count : 0);
+    dispatch(dtype_, [&](auto number) {
+      for (std::size_t k = 0; k < numbers.size(); ++k) {
+        std::memcpy(&number, bytes + k * sizeof number, sizeof number);
+        numbers[k] = static_cast<double>(number);
+      }
+      bytes += count * sizeof number;
+    });
+  };
+  take(step.value, true);
+  take(step.gradient, has_gradient != 0);
+  if (every_ != 1) take(step.update, step.step > 0);
+}
+
 RecordedStep Recording::read(std::size_t i, std::int64_t step) const {
   if (!has_step(step)) fail(path_, "step " + std::to_string(step) + " is not recorded");
   const std::int64_t record = (step + every_ - 1) / every_;
-  RecordedStep result;
+  const Range range = range_of(i);
+  std::vector<char> bytes(static_cast<std::size_t>(range.end - range.begin));
+  RecordedStep result, before;
   result.step = step;
-  file_.clear();
-  file_.seekg(first_record_ + record * record_bytes_ + 8);
-  file_.read(reinterpret_cast<char*>(&result.lr), sizeof result.lr);
-  std::int64_t has_gradient = 0;
-  file_.seekg(first_record_ + record * record_bytes_ + offsets_[i]);
-  file_.read(reinterpret_cast<char*>(&has_gradient), sizeof has_gradient);
-  result.value = numbers(record, i, 0);
-  if (step == 0) return result;
-  if (has_gradient != 0) result.gradient = numbers(record, i, 1);
-  if (every_ != 1) {
-    result.update = numbers(record, i, 2);
-    return result;
-  }
-  result.update = numbers(record - 1, i, 0);
-  for (std::size_t k = 0; k < result.update.size(); ++k)
-    result.update[k] = result.value[k] - result.update[k];
+  read_bytes(record, {kLearningRateAt, kHead}, reinterpret_cast<char*>(&result.lr));
+  read_bytes(record, range, bytes.data());
+  decode(bytes.data(), i, result);
+  if (every_ != 1 || step == 0) return result;
+  read_bytes(record - 1, range, bytes.data());
+  decode(bytes.data(), i, before);
+  result.update = difference(result.value, before.value);
   return result;
 }
 
-std::vector<double> Recording::numbers(std::int64_t record, std::size_t i, int part) const {
-  const Shape& shape = parameters_[i].shape;
-  const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype_);
-  Array array(shape, dtype_);
-  file_.seekg(first_record_ + record * record_bytes_ + offsets_[i] + 8 +
-              part * static_cast<std::int64_t>(bytes));
-  dispatch(dtype_, [&](auto zero) {
-    file_.read(reinterpret_cast<char*>(array.mutable_data<decltype(zero)>()),
-               static_cast<std::streamsize>(bytes));
-  });
-  if (!file_) fail(path_, "ends within a record");
-  return array.values();
+void Recording::for_each_step(const std::vector<std::size_t>& parameters,
+                              const std::function<void(const std::vector<RecordedStep>&)>& visit) const {
+  std::vector<Range> ranges{{0, kHead}};  // what lies side by side is read in one piece
+  for (const std::size_t i : parameters) {
+    const Range range = range_of(i);
+    if (range.begin == ranges.back().end) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  std::vector<char> bytes(static_cast<std::size_t>(record_bytes_));
+  std::vector<RecordedStep> steps(parameters.size());
+  std::vector<double> before;
+  for (std::int64_t record = 0; record < record_count_; ++record) {
+    for (const Range& range : ranges) read_bytes(record, range, bytes.data() + range.begin);
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const std::size_t i = parameters[k];
+      before.swap(steps[k].value);
+      steps[k].step = std::min(record * every_, last_step_);
+      std::memcpy(&steps[k].lr, bytes.data() + kLearningRateAt, sizeof steps[k].lr);
+      decode(bytes.data() + range_of(i).begin, i, steps[k]);
+      if (every_ == 1 && record > 0) steps[k].update = difference(steps[k].value, before);
+    }
+    visit(steps);
+  }
 }
 
 }  // namespace handgrad::train

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -102,9 +103,21 @@ class Recording {
   /// Parameter number `i` after `step`, which must be there.
   RecordedStep read(std::size_t i, std::int64_t step) const;
 
+  /// Calls `visit` for every step that is there, in turn, with these parameters in their order after it. Every record is
+  /// read once: much faster than read() of each parameter at each step.
+  void for_each_step(const std::vector<std::size_t>& parameters,
+                     const std::function<void(const std::vector<RecordedStep>&)>& visit) const;
+
  private:
+  /// Bytes of a record, from its beginning.
+  struct Range {
+    std::int64_t begin, end;
+  };
+
   void read_header();
-  std::vector<double> numbers(std::int64_t record, std::size_t i, int part) const;
+  Range range_of(std::size_t i) const;
+  void read_bytes(std::int64_t record, Range range, char* to) const;
+  void decode(const char* bytes, std::size_t i, RecordedStep& step) const;
 
   std::filesystem::path path_;
   mutable std::ifstream file_;

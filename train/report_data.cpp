@@ -83,10 +83,10 @@ Json parameters_of(const Run& run) {
 
 Json report_data(const fs::path& folder, const ReportOptions& options) {
   const Json config = read_json(folder / "config.json");
-  const Json norms = report_norms(folder, options.budget);
+  const Json norms = report_norms(folder, options.budget, options.stop);
   std::vector<std::int64_t> columns;
   if (!norms.is_null()) columns = norms["columns"].get<std::vector<std::int64_t>>();
-  const Json metrics = report_metrics(folder, columns);
+  const Json metrics = report_metrics(folder, columns, options.stop);
   const std::int64_t steps = planned_steps(config, options.run);
   const std::int64_t step =
       std::max(metrics["last"].get<std::int64_t>(), columns.empty() ? 0 : columns.back());

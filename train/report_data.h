@@ -1,6 +1,7 @@
 // What a report shows of one run, gathered from the run's folder.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -20,6 +21,8 @@ struct ReportOptions {
   bool running = false;              ///< whether training goes on
   std::size_t budget = 1'700'000;    ///< bytes of recorded numbers, before they become text
   std::size_t row_budget = 180'000;  ///< bytes of rows through the norms, likewise
+  /// Error soon after it has become true: whoever gathers for a page that nobody wants any more does not go on.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Everything that a page shows of the run in `folder`, finished or not: "name", "path", "state" (empty, running,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "handgrad/core/error.h"
 #include "handgrad/train/base64.h"
 #include "handgrad/train/inspect.h"
 #include "handgrad/train/recording.h"
@@ -124,57 +125,67 @@ Json rounded(const std::vector<double>& parts) {
   return list;
 }
 
-Json parameter_json(const Recording& recording, std::size_t parameter, const Plan& plan) {
-  const std::string& name = recording.parameters()[parameter].name;
-  const std::vector<double> start = recording.read(parameter, 0).value;
-  const std::vector<double> last = recording.read(parameter, recording.last_step()).value;
-  const std::vector<std::size_t> features = shortened(ranking(start, last), plan.features);
-  const bool update_is_recorded = recording.every() != 1;
-  const bool all_columns = static_cast<std::int64_t>(plan.columns.size()) == recording.step_count();
-  Sums sums(start.size());
-  Series series;
-  std::size_t column = 0;
-  std::vector<double> before;
-  if (!update_is_recorded) before = start;
-  for (const std::int64_t step : recording.steps(0, recording.last_step())) {
-    RecordedStep record = recording.read(parameter, step);
-    sums.add(record, start, last);
-    if (step == plan.columns[column]) {
-      series.add(record, features, before, start);
-      ++column;
+/// What a page shows of one parameter, gathered record after record.
+class ParameterHistory {
+ public:
+  ParameterHistory(const Recording& recording, std::size_t parameter, const Plan& plan)
+      : recording_(recording),
+        name_(recording.parameters()[parameter].name),
+        start_(recording.read(parameter, 0).value),
+        last_(recording.read(parameter, recording.last_step()).value),
+        features_(shortened(ranking(start_, last_), plan.features)),
+        sums_(start_.size()) {
+    if (!update_is_recorded()) before_ = start_;
+  }
+
+  void add(const RecordedStep& record, bool has_column) {
+    sums_.add(record, start_, last_);
+    if (has_column) series_.add(record, features_, before_, start_);
+    if (!update_is_recorded()) before_ = record.value;
+  }
+
+  Json json(bool all_columns) const {
+    std::vector<double> agreements, below;
+    Json half = Json::array();
+    for (const std::size_t i : features_) {
+      agreements.push_back(agreement(sums_.sum[i], sums_.absolute[i]));
+      below.push_back(sums_.gradients > 0 ? sums_.below[i] / sums_.gradients : 0);
+      half.push_back(sums_.half[i]);
     }
-    if (!update_is_recorded) before = std::move(record.value);
+    const std::size_t dot = name_.rfind('.');
+    const DType dtype = recording_.dtype();
+    Json json{{"name", name_},
+              {"owner", dot == std::string::npos ? "" : name_.substr(0, dot)},
+              {"kind", name_.substr(dot == std::string::npos ? 0 : dot + 1)},
+              {"size", start_.size()},
+              {"start", common_start(start_)},
+              {"features", features_},
+              {"last", base64(last_, dtype)},
+              {"agreement", rounded(agreements)},
+              {"below", rounded(below)},
+              {"half", half},
+              {"range", base64(series_.range, dtype)},
+              {"mean", base64(series_.mean, DType::float64)},
+              {"values", base64(series_.values, dtype)},
+              {"gradients", base64(series_.gradients, dtype)}};
+    if (update_is_recorded()) {
+      json["updates"] = base64(series_.steps, dtype);
+    } else if (!all_columns) {
+      json["before"] = base64(series_.steps, dtype);
+    }
+    return json;
   }
-  std::vector<double> agreements, below;
-  Json half = Json::array();
-  for (const std::size_t i : features) {
-    agreements.push_back(agreement(sums.sum[i], sums.absolute[i]));
-    below.push_back(sums.gradients > 0 ? sums.below[i] / sums.gradients : 0);
-    half.push_back(sums.half[i]);
-  }
-  const std::size_t dot = name.rfind('.');
-  const DType dtype = recording.dtype();
-  Json json{{"name", name},
-            {"owner", dot == std::string::npos ? "" : name.substr(0, dot)},
-            {"kind", name.substr(dot == std::string::npos ? 0 : dot + 1)},
-            {"size", start.size()},
-            {"start", common_start(start)},
-            {"features", features},
-            {"last", base64(last, dtype)},
-            {"agreement", rounded(agreements)},
-            {"below", rounded(below)},
-            {"half", half},
-            {"range", base64(series.range, dtype)},
-            {"mean", base64(series.mean, DType::float64)},
-            {"values", base64(series.values, dtype)},
-            {"gradients", base64(series.gradients, dtype)}};
-  if (update_is_recorded) {
-    json["updates"] = base64(series.steps, dtype);
-  } else if (!all_columns) {
-    json["before"] = base64(series.steps, dtype);
-  }
-  return json;
-}
+
+ private:
+  bool update_is_recorded() const { return recording_.every() != 1; }
+
+  const Recording& recording_;
+  std::string name_;
+  std::vector<double> start_, last_, before_;
+  std::vector<std::size_t> features_;
+  Sums sums_;
+  Series series_;
+};
 
 }  // namespace
 
@@ -187,13 +198,24 @@ std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, s
   return columns;
 }
 
-Json report_norms(const std::filesystem::path& folder, std::size_t budget) {
+Json report_norms(const std::filesystem::path& folder, std::size_t budget, const std::atomic<bool>* stop) {
   if (!std::filesystem::exists(folder / kRecordingFile)) return nullptr;
   const Recording recording(folder / kRecordingFile);
   if (recording.step_count() <= 0) return nullptr;
   const Plan plan = make_plan(recording, budget);
+  std::vector<ParameterHistory> histories;
+  for (const std::size_t i : plan.parameters) histories.emplace_back(recording, i, plan);
+  std::size_t column = 0;
+  recording.for_each_step(plan.parameters, [&](const std::vector<RecordedStep>& steps) {
+    if (stop && *stop) throw Error("report", "stopped before it was gathered");
+    if (steps.empty()) return;
+    const bool has_column = steps.front().step == plan.columns[column];
+    for (std::size_t k = 0; k < steps.size(); ++k) histories[k].add(steps[k], has_column);
+    column += has_column ? 1 : 0;
+  });
+  const bool all_columns = static_cast<std::int64_t>(plan.columns.size()) == recording.step_count();
   Json parameters = Json::array();
-  for (const std::size_t i : plan.parameters) parameters.push_back(parameter_json(recording, i, plan));
+  for (const ParameterHistory& history : histories) parameters.push_back(history.json(all_columns));
   return {{"columns", plan.columns},
           {"every", recording.every()},
           {"records", recording.step_count()},

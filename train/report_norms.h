@@ -1,6 +1,7 @@
 // What a report shows of recorded vectors, scale and shift above all: their way, and why they went it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -23,7 +24,9 @@ std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, s
 /// `features` are ranked, those that moved farthest first; a vector that is too wide for `budget` bytes has the first and
 /// the last of them only. Series are base64, a row of features for each column, in the run's element type. `last`, by
 /// contrast, has all features. With neither "before" nor "updates" an update is the difference of two columns. null when
-/// there is no recording, or no complete step in it.
-nlohmann::ordered_json report_norms(const std::filesystem::path& folder, std::size_t budget);
+/// there is no recording, or no complete step in it. The recording is read once from end to end; Error soon after `stop`
+/// has become true.
+nlohmann::ordered_json report_norms(const std::filesystem::path& folder, std::size_t budget,
+                                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace handgrad::train
