@@ -16,6 +16,7 @@ namespace handgrad::train {
 /// A GET or HEAD, and where its answer goes.
 class HttpRequest {
  public:
+  /// For as long as the server is in the call that was made for it.
   explicit HttpRequest(mg_connection* connection) : connection_(connection) {}
 
   std::string_view path() const;  ///< "/events", without what follows a "?"

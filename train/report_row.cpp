@@ -1,13 +1,13 @@
 #include "handgrad/train/report_row.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/train/base64.h"
+#include "handgrad/train/explain/layer_norm_graph.h"
 
 namespace handgrad::train {
 namespace {
@@ -16,26 +16,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostTokens = 64, kRowsForEps = 8;
 
-struct Moments {
-  double mean = 0, variance = 0;
-};
-
-/// Two passes, divided by n, like the norm.
-Moments moments(const double* x, std::int64_t n) {
-  Moments m;
-  for (std::int64_t i = 0; i < n; ++i) m.mean += x[i];
-  m.mean /= static_cast<double>(n);
-  for (std::int64_t i = 0; i < n; ++i) m.variance += (x[i] - m.mean) * (x[i] - m.mean);
-  m.variance /= static_cast<double>(n);
-  return m;
-}
-
 /// What one LayerNorm saw and gave, row after row.
 struct Seen {
   std::string owner;
   double eps = 0;
-  std::int64_t width = 0;
-  std::vector<double> before, output;
+  Array before, output;
 };
 
 class Watcher final : public nn::ModuleObserver {
@@ -43,11 +28,11 @@ class Watcher final : public nn::ModuleObserver {
   void input(const nn::Module& module, const Tensor& x) override {
     const auto* norm = dynamic_cast<const nn::LayerNorm*>(&module);
     if (norm == nullptr || find(module.path()) != nullptr) return;  // the first call of a shared one
-    seen_.push_back({module.path(), norm->eps(), x.shape().last(), x.array().values(), {}});
+    seen_.push_back({module.path(), norm->eps(), x.array().copy(), {}});
   }
   void output(const nn::Module& module, const Tensor& y) override {
     Seen* seen = find(module.path());
-    if (seen != nullptr && seen->output.empty()) seen->output = y.array().values();
+    if (seen != nullptr && !seen->output.defined()) seen->output = y.array().copy();
   }
   const std::vector<Seen>& seen() const { return seen_; }
 
@@ -99,21 +84,19 @@ std::vector<std::int32_t> line_of(const Run& run, const std::vector<std::int32_t
 }
 
 Json norm_json(const Seen& seen, DType dtype, std::int64_t keep) {
-  const auto n = static_cast<std::size_t>(seen.width);
-  const std::size_t rows = seen.before.size() / n;
-  const std::size_t first = rows - std::min(rows, static_cast<std::size_t>(keep));
-  std::vector<double> statistics, normalized(seen.before.size());
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double* x = seen.before.data() + row * n;
-    double* to = normalized.data() + row * n;
-    const Moments before = moments(x, seen.width);
-    for (std::size_t i = 0; i < n; ++i) to[i] = (x[i] - before.mean) / std::sqrt(before.variance + seen.eps);
-    const Moments middle = moments(to, seen.width), after = moments(&seen.output[row * n], seen.width);
-    for (const Moments& m : {before, middle, after})
-      statistics.insert(statistics.end(), {m.mean, m.variance});
-  }
-  const auto kept = [&](const std::vector<double>& numbers) {
-    return base64({numbers.begin() + static_cast<std::ptrdiff_t>(first * n), numbers.end()}, dtype);
+  const std::int64_t rows = seen.before.shape().without_last().numel(), n = seen.before.shape().last();
+  const std::int64_t first = rows - std::min(rows, keep);
+  const explain::LayerNormLines before = explain::layer_norm_lines(seen.before, seen.eps),
+                                middle = explain::layer_norm_lines(before.normalized, seen.eps),
+                                after = explain::layer_norm_lines(seen.output, seen.eps);
+  std::vector<double> statistics;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (const explain::LayerNormLines* lines : {&before, &middle, &after})
+      for (const Array* numbers : {&lines->mean, &lines->variance})
+        statistics.push_back(numbers->data<double>()[row]);
+  const auto kept = [&](const Array& array) {
+    const std::vector<double> numbers = array.values();
+    return base64({numbers.begin() + first * n, numbers.end()}, dtype);
   };
   return {{"owner", seen.owner},
           {"eps", seen.eps},
@@ -121,7 +104,7 @@ Json norm_json(const Seen& seen, DType dtype, std::int64_t keep) {
           {"first", first},
           {"statistics", base64(statistics, DType::float64)},
           {"before", kept(seen.before)},
-          {"normalized", kept(normalized)},
+          {"normalized", kept(before.normalized)},
           {"output", kept(seen.output)}};
 }
 
@@ -134,9 +117,9 @@ void add_below_eps(const Run& run, const data::Batch& batch, Json& norms) {
     ids.insert(ids.end(), begin, begin + cols);
   }
   for (const Seen& seen : watch(run, ids, {rows, cols})) {
-    std::int64_t below = 0;
-    for (std::size_t at = 0; at < seen.before.size(); at += static_cast<std::size_t>(seen.width))
-      below += moments(&seen.before[at], seen.width).variance < seen.eps ? 1 : 0;
+    const std::vector<double> variances = explain::layer_norm_lines(seen.before, seen.eps).variance.values();
+    const auto below =
+        std::count_if(variances.begin(), variances.end(), [&](double v) { return v < seen.eps; });
     for (Json& norm : norms) {
       if (norm["owner"] != seen.owner) continue;
       norm["rows"] = rows * cols;
@@ -158,7 +141,8 @@ Json report_row(const Run& run, std::size_t budget) {
     tokens.push_back(tokenizer != nullptr ? std::string(tokenizer->token(id)) : std::to_string(id));
   std::size_t row_bytes = 0;
   const DType dtype = run.settings().dtype;
-  for (const Seen& s : seen) row_bytes += 3 * static_cast<std::size_t>(s.width) * size_of(dtype);
+  for (const Seen& s : seen)
+    row_bytes += 3 * static_cast<std::size_t>(s.before.shape().last()) * size_of(dtype);
   const auto keep = static_cast<std::int64_t>(std::max<std::size_t>(1, budget / row_bytes));
   for (const Seen& s : seen) norms.push_back(norm_json(s, dtype, keep));
   add_below_eps(run, batch, norms);

@@ -8,14 +8,10 @@
 #include <map>
 
 #include "handgrad/nn/layer_norm.h"
+#include "handgrad/train/explain/layer_norm_graph.h"
 
 namespace handgrad::train {
 namespace {
-
-/// An array of doubles in another element type.
-Array as(DType dtype, const Shape& shape, const std::vector<double>& numbers) {
-  return Array::of(numbers, shape, DType::float64).to(dtype);
-}
 
 /// Collects what modules return, and the lines of each LayerNorm's arithmetic.
 class Collector final : public nn::ModuleObserver {
@@ -36,30 +32,13 @@ class Collector final : public nn::ModuleObserver {
     arrays_.push_back({std::move(name), std::move(array)});
   }
 
-  /// The book's lines, in double: mean, squared distances from it, their mean, the root, the quotient.
   void add_norm(const nn::LayerNorm& norm, const Array& x) {
-    const std::int64_t width = x.shape().last(), rows = x.numel() / std::max<std::int64_t>(width, 1);
-    const std::vector<double> numbers = x.values();
-    std::vector<double> means, variances, deviations, normalized;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const double* begin = numbers.data() + row * width;
-      double mean = 0, variance = 0;
-      for (std::int64_t i = 0; i < width; ++i) mean += begin[i];
-      mean /= static_cast<double>(width);
-      for (std::int64_t i = 0; i < width; ++i) variance += (begin[i] - mean) * (begin[i] - mean);
-      variance /= static_cast<double>(width);
-      const double deviation = std::sqrt(variance + norm.eps());
-      means.push_back(mean);
-      variances.push_back(variance);
-      deviations.push_back(deviation);
-      for (std::int64_t i = 0; i < width; ++i) normalized.push_back((begin[i] - mean) / deviation);
-    }
+    const explain::LayerNormLines lines = explain::layer_norm_lines(x, norm.eps());
     const std::string name = "act." + norm.path();
-    const Shape each_row = x.shape().with_last(1);
-    add(name + ".mean", as(x.dtype(), each_row, means));
-    add(name + ".variance", as(x.dtype(), each_row, variances));
-    add(name + ".deviation", as(x.dtype(), each_row, deviations));
-    add(name + ".normalized", as(x.dtype(), x.shape(), normalized));
+    add(name + ".mean", lines.mean.to(x.dtype()));
+    add(name + ".variance", lines.variance.to(x.dtype()));
+    add(name + ".deviation", lines.deviation.to(x.dtype()));
+    add(name + ".normalized", lines.normalized.to(x.dtype()));
   }
 
   std::vector<nn::NamedArray>& arrays_;

@@ -4,7 +4,7 @@
 
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parameter.h"
-#include "handgrad/train/explain/graph.h"
+#include "handgrad/train/explain/layer_norm_graph.h"
 #include "handgrad/train/explain/sheets.h"
 #include "handgrad/train/sgd.h"
 
@@ -44,13 +44,10 @@ void add_closed_form(LayerNormPass& pass, const Tensor& scale, const Array& dy, 
   pass.sum_of_terms = (g + second + third).values();
 }
 
-/// Reads the graph of layer_norm_composed of one row: its operations in the order in which it records them.
+/// Reads the graph of layer_norm_composed of one row.
 LayerNormPass read(const RecordedGraph& graph, const Tensor& x, const Tensor& scale) {
-  const RecordedOperation &mean = graph.at(0, "mean"), &centered = graph.at(1, "sub"),
-                          &squared = graph.at(2, "square"), &variance = graph.at(3, "mean"),
-                          &under_root = graph.at(4, "add"), &deviation = graph.at(5, "sqrt"),
-                          &normalized = graph.at(6, "div"), &scaled = graph.at(7, "mul"),
-                          &output = graph.at(8, "add");
+  const auto& [mean, centered, squared, variance, under_root, deviation, normalized, scaled, output] =
+      LayerNormOperations(graph);
   LayerNormPass pass;
   pass.mean = mean.y.item();
   pass.centered = centered.y.values();
