@@ -78,6 +78,32 @@ TEST_CASE("explain RUN: one row of a LayerNorm, and all of them as training adde
   }
 }
 
+TEST_CASE("explain RUN: one row of an RMSNorm, all of them, and a scale that is frozen") {
+  const TemporaryFolder folder;
+  train_six(folder, R"(--set 'model.norm={"type": "rms_norm"}' --set 'train.freeze=["norm2"]')");
+  const json page = run(folder, "explain run --layer norm1 --json").json();
+  CHECK(page["all_rows"]["rows"] == 256);
+  REQUIRE(page["all_rows"]["dscale"].size() == 32);
+  CHECK(page["sgd"]["scale"] != page["rows"][0]["forward"]["scale"]);
+  for (std::size_t i = 0; i < 32; ++i)
+    CHECK(page["model_output"][i].get<double>() ==
+          doctest::Approx(page["rows"][0]["forward"]["output"][i].get<double>()).epsilon(1e-5));
+  CHECK(has(run(folder, "explain run --layer norm1").out, "ALL 256 ROWS of this pass"));
+  const json frozen = run(folder, "explain run --layer norm2 --json").json();
+  CHECK_FALSE(frozen["all_rows"].contains("dscale"));
+  CHECK_FALSE(frozen.contains("sgd"));
+  CHECK_FALSE(has(run(folder, "explain run --layer norm2").out, "ONE SGD STEP"));
+}
+
+TEST_CASE("explain RUN: no step moves a scale that is frozen") {
+  const TemporaryFolder folder;
+  train_six(folder, R"(--set 'train.freeze=["norm2.scale"]')");
+  const json page = run(folder, "explain run --layer norm2 --json").json();
+  CHECK(page["sgd"]["scale"] == page["scale"]);
+  CHECK(page["sgd"]["shift"] != page["shift"]);
+  CHECK(has(run(folder, "explain run --layer norm2").out, "frozen: no step moves it"));
+}
+
 TEST_CASE("explain RUN: every row of a pass gives its part of d scale") {
   const TemporaryFolder folder;
   train_six(folder, "--set train.batch_size=2 --set model.context_length=4");
@@ -166,6 +192,7 @@ TEST_CASE("explain of other operations agrees with the library in float64") {
     near(p["rows"][0]["forward"]["output"], out.array());
     near(p["rows"][0]["backward"]["dx"], in.grad());
     near(p["rows"][0]["backward"]["dscale"], scale.grad());
+    near(p["rows"][0]["backward"]["dx_by_formula"], in.grad());
   }
   {
     const Tensor in = expect::leaf({0.3, -1.7, 2.25}, wide), out = softmax(in);
@@ -191,6 +218,8 @@ TEST_CASE("explain of other operations agrees with the library in float64") {
     Row both = p["rows"][0]["backward"]["dlogits"].get<Row>();
     for (const double g : p["rows"][1]["backward"]["dlogits"].get<Row>()) both.push_back(g);
     expect::near(in.grad(), both, 1e-12, 1e-12);
+    expect::near(slice(Tensor::constant(in.grad()), 0, 1, 2).array(),
+                 p["rows"][1]["backward"]["dlogits_by_formula"].get<Row>(), 1e-12, 1e-12);
   }
   {
     const Tensor in = expect::leaf(Tensor::of({{0.3, -1.7, 2.25}}, wide).array()),

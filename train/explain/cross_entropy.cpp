@@ -66,7 +66,10 @@ void write_row(Page& page, const RecordedGraph& graph, const Tensor& x, std::int
   page.section(Part::backward, "THE SAME IN ONE FORMULA" + of, width);
   page.say("d logits = d loss * (p - 1 at the target),   p = softmax(logits) = powers / sum");
   page.row("", "p", {}, "p", p.array());
-  page.row("", "d logits", {}, "", x.grad());
+  Row one(width, 0.0);
+  one[static_cast<std::size_t>(target)] = 1;
+  page.row("", "d logits", {}, "dlogits_by_formula",
+           ((p - leaf(one, x.dtype())) * -loss.given[0].value(0)).array());
 }
 
 std::vector<std::int64_t> targets_of(const Request& request, std::size_t width) {

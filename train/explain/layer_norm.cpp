@@ -5,6 +5,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parameter.h"
 #include "handgrad/train/explain/layer_norm_graph.h"
+#include "handgrad/train/explain/page.h"
 #include "handgrad/train/explain/sheets.h"
 #include "handgrad/train/sgd.h"
 
@@ -12,17 +13,6 @@ namespace handgrad::train::explain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Tensor row_tensor(const Row& row, DType dtype) {
-  return Tensor::of(row, {static_cast<std::int64_t>(row.size())}, dtype);
-}
-
-Tensor matrix(const std::vector<Row>& rows, DType dtype) {
-  Row all;
-  for (const Row& row : rows) all.insert(all.end(), row.begin(), row.end());
-  const auto count = static_cast<std::int64_t>(rows.size());
-  return Tensor::of(all, {count, static_cast<std::int64_t>(rows.front().size())}, dtype);
-}
 
 std::vector<Row> rows_of(const Tensor& tensor) {
   const Row all = tensor.values();
@@ -41,7 +31,9 @@ void add_closed_form(LayerNormPass& pass, const Tensor& scale, const Array& dy, 
   pass.sum_g = sum(g).item();
   pass.minus_mean_g = expand(second, g.shape()).values();
   pass.minus_projection = third.values();
-  pass.sum_of_terms = (g + second + third).values();
+  const Tensor terms = g + second + third;
+  pass.sum_of_terms = terms.values();
+  pass.d_x_by_formula = (terms / pass.deviation).values();
 }
 
 /// Reads the graph of layer_norm_composed of one row.
@@ -84,24 +76,22 @@ LayerNormPass read(const RecordedGraph& graph, const Tensor& x, const Tensor& sc
 
 /// One row through the composed layer_norm, forward and backward.
 LayerNormPass pass_of(const LayerNormQuestion& q, std::size_t row, double eps) {
-  const Tensor x = row_tensor(q.rows[row], q.dtype).requires_grad(),
-               scale = row_tensor(q.scale, q.dtype).requires_grad(),
-               shift = row_tensor(q.shift, q.dtype).requires_grad();
+  const Tensor x = leaf(q.rows[row], q.dtype), scale = leaf(q.scale, q.dtype), shift = leaf(q.shift, q.dtype);
   RecordedGraph graph;
   const GraphObserverGuard guard(graph);
-  layer_norm_composed(x, scale, shift, eps).backward(row_tensor(q.upstream[row], q.dtype).array());
+  layer_norm_composed(x, scale, shift, eps).backward(leaf(q.upstream[row], q.dtype).array());
   return read(graph, x, scale);
 }
 
 /// All rows at once with parameters, so that their gradients add up as in training.
 Tensor run_all(const LayerNormQuestion& q, const Parameter& scale, const Parameter& shift, double eps) {
-  const Tensor output = layer_norm_composed(matrix(q.rows, q.dtype), scale, shift, eps);
-  output.backward(matrix(q.upstream, q.dtype).array());
+  const Tensor output = layer_norm_composed(leaf(q.rows, q.dtype), scale, shift, eps);
+  output.backward(leaf(q.upstream, q.dtype).array());
   return output;
 }
 
 double loss_of(const LayerNormQuestion& q, const Tensor& output) {
-  return sum(output.detach() * matrix(q.upstream, q.dtype)).item();
+  return sum(output.detach() * leaf(q.upstream, q.dtype)).item();
 }
 
 }  // namespace
@@ -113,22 +103,23 @@ LayerNormAnswer answer(const LayerNormQuestion& q) {
     a.with_eps.push_back(pass_of(q, row, q.eps));
   }
   {
-    const Parameter scale("scale", row_tensor(q.scale, q.dtype)),
-        shift("shift", row_tensor(q.shift, q.dtype));
+    const Parameter scale("scale", leaf(q.scale, q.dtype)), shift("shift", leaf(q.shift, q.dtype));
     run_all(q, scale, shift, 0);
     a.d_scale_without_eps = scale.grad().values();
     a.d_shift_without_eps = shift.grad().values();
   }
-  Parameter scale("scale", row_tensor(q.scale, q.dtype)), shift("shift", row_tensor(q.shift, q.dtype));
+  Parameter scale("scale", leaf(q.scale, q.dtype)), shift("shift", leaf(q.shift, q.dtype));
   a.loss = loss_of(q, run_all(q, scale, shift, q.eps));
   a.d_scale = scale.grad().values();
   a.d_shift = shift.grad().values();
+  if (q.scale_frozen) scale.freeze();
+  if (q.shift_frozen) shift.freeze();
   Sgd sgd({{"scale", &scale, nullptr}, {"shift", &shift, nullptr}}, {.lr = q.lr});
   sgd.step(q.lr);
   a.new_scale = scale.values();
   a.new_shift = shift.values();
   const NoGrad no_grad;
-  const Tensor output = layer_norm_composed(matrix(q.rows, q.dtype), scale, shift, q.eps);
+  const Tensor output = layer_norm_composed(leaf(q.rows, q.dtype), scale, shift, q.eps);
   a.new_output = rows_of(output);
   a.new_loss = loss_of(q, output);
   return a;
@@ -195,7 +186,8 @@ Json backward_json(const std::vector<LayerNormPass>& passes, const Row& d_scale,
           {"dx_by_centered", rows_json(passes, &P::d_x_direct, dtype)},
           {"dx_by_mean", rows_json(passes, &P::d_x_by_mean, dtype)},
           {"dx", rows_json(passes, &P::d_x, dtype)},
-          {"dx_terms", terms}};
+          {"dx_terms", terms},
+          {"dx_by_formula", rows_json(passes, &P::d_x_by_formula, dtype)}};
 }
 
 }  // namespace

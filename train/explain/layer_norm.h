@@ -20,6 +20,9 @@ struct LayerNormQuestion {
   double eps = 1e-5;             ///< at least 0
   double lr = 0.1;               ///< of the SGD step
   DType dtype = DType::float64;  ///< that all is computed in
+  /// @{ Whether the step of SGD leaves it as it is.
+  bool scale_frozen = false, shift_frozen = false;
+  /// @}
 };
 
 /// One row's way through one recorded graph.
@@ -42,6 +45,7 @@ struct LayerNormPass {
   Row d_x_by_mean, d_x;                              ///< the second way to x, and both together
   // The closed form, worked out by the engine's operations.
   Row g, minus_mean_g, minus_projection, sum_of_terms;  ///< the three terms and their sum
+  Row d_x_by_formula;                                   ///< the sum divided by the deviation
   double sum_g = 0;                                     ///< whose C-th part is mean(g)
 };
 

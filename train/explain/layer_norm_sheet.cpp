@@ -277,7 +277,7 @@ class Writer {
                        p.minus_mean_g});
     s.lines.push_back({"", "- normalized * mean(g * normalized)", {}, p.minus_projection});
     s.lines.push_back({"", "sum of the three", {}, p.sum_of_terms});
-    s.lines.push_back({"", "d x", "sum / deviation", p.d_x});
+    s.lines.push_back({"", "d x", "sum / deviation", p.d_x_by_formula});
     return s;
   }
 
@@ -316,8 +316,11 @@ class Writer {
   Section step() const {
     const std::string lr = constant_text(q_.lr);
     Section s{Part::step, "ONE SGD STEP, lr = " + lr + wording_.lr_note, width_};
-    s.lines.push_back({"", "scale", fmt::format("scale - {} * d scale", lr), a_.new_scale});
-    s.lines.push_back({"", "shift", fmt::format("shift - {} * d shift", lr), a_.new_shift});
+    const auto moved = [&](const char* name, bool frozen) {
+      return frozen ? std::string("frozen: no step moves it") : fmt::format("{0} - {1} * d {0}", name, lr);
+    };
+    s.lines.push_back({"", "scale", moved("scale", q_.scale_frozen), a_.new_scale});
+    s.lines.push_back({"", "shift", moved("shift", q_.shift_frozen), a_.new_shift});
     s.lines[0].digits = s.lines[1].digits = 10;
     for (std::size_t row = 0; row < q_.rows.size(); ++row)
       s.lines.push_back({"", "output",

@@ -41,7 +41,9 @@ LayerNormQuestion question_of(const ModelRequest& request, const ModelPass& pass
           .upstream = {row_of(upstream_of(pass), row)},
           .eps = norm.eps(),
           .lr = request.lr,
-          .dtype = pass.x.dtype()};
+          .dtype = pass.x.dtype(),
+          .scale_frozen = norm.scale.frozen(),
+          .shift_frozen = norm.shift.frozen()};
 }
 
 std::string model_title(const ModelPass& pass, std::int64_t width) {
@@ -51,16 +53,38 @@ std::string model_title(const ModelPass& pass, std::int64_t width) {
                      name_of(pass.y.dtype()), pass.state.origin);
 }
 
-/// The gradients of all rows, which the one row above is a part of.
-Section all_rows(const ModelPass& pass, const nn::LayerNorm& norm) {
+/// Before the step: the gradients of all rows, which the one row above is a part of.
+void add_all_rows(Sheet& page, const ModelPass& pass, std::initializer_list<const Parameter*> parameters) {
   Section s{Part::backward,
             fmt::format("ALL {} of this pass: what training adds up",
                         plural(pass.texts * pass.tokens, "ROW", "ROWS")),
-            static_cast<std::size_t>(norm.scale.numel())};
-  for (const Parameter* parameter : {&norm.scale, &norm.shift})
+            static_cast<std::size_t>((*parameters.begin())->numel())};
+  for (const Parameter* parameter : parameters) {
     if (parameter->has_grad())
       s.lines.push_back({"", "d " + parameter->name(), {}, parameter->grad().values()});
-  return s;
+    else
+      s.lines.push_back({"", "d " + parameter->name(), "none: it is frozen"});
+  }
+  const auto place = std::find_if(page.sections.begin(), page.sections.end(),
+                                  [](const Section& section) { return section.part == Part::step; });
+  page.sections.insert(place, std::move(s));
+}
+
+/// Which row of which module it is.
+Json place_json(const ModelPass& pass) {
+  return {{"module", pass.path},
+          {"step", pass.state.step},
+          {"origin", pass.state.origin},
+          {"row", {pass.b, pass.t}},
+          {"token", pass.token}};
+}
+
+Json all_rows_json(const ModelPass& pass, std::initializer_list<const Parameter*> parameters) {
+  Json json{{"rows", pass.texts * pass.tokens}};
+  for (const Parameter* parameter : parameters)
+    if (parameter->has_grad())
+      json["d" + parameter->name()] = json_row(parameter->grad().values(), pass.x.dtype());
+  return json;
 }
 
 Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, const nn::LayerNorm& norm) {
@@ -73,20 +97,12 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
                                  .model_difference = largest_difference(own, a.with_eps[0].output),
                                  .lr_note = ", with this row alone"};
   Sheet page = sheet(q, a, wording);
-  const auto place = std::find_if(page.sections.begin(), page.sections.end(),
-                                  [](const Section& s) { return s.part == Part::step; });
-  page.sections.insert(place, all_rows(pass, norm));
+  add_all_rows(page, pass, {&norm.scale, &norm.shift});
   page.next = {{request.command + " --json", "every number, in full"}};
-  Json json = {{"module", pass.path},
-               {"step", pass.state.step},
-               {"origin", pass.state.origin},
-               {"row", {pass.b, pass.t}},
-               {"token", pass.token}};
+  Json json = place_json(pass);
   json.update(to_json(q, a));
   json["model_output"] = json_row(own, q.dtype);
-  json["all_rows"] = {{"rows", pass.texts * pass.tokens}};
-  if (norm.scale.has_grad()) json["all_rows"]["dscale"] = json_row(norm.scale.grad().values(), q.dtype);
-  if (norm.shift.has_grad()) json["all_rows"]["dshift"] = json_row(norm.shift.grad().values(), q.dtype);
+  json["all_rows"] = all_rows_json(pass, {&norm.scale, &norm.shift});
   return {std::move(page), json_text(json), python(q, a)};
 }
 
@@ -101,16 +117,19 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
   Explanation page = explain_rms_norm(own);
   page.sheet.title = model_title(pass, norm.scale.numel());
   for (const std::string& line : pass.loss) page.sheet.title += "\n" + line;
+  add_all_rows(page.sheet, pass, {&norm.scale});
   page.sheet.next = {{request.command + " --json", "every number, in full"}};
-  Json json = {{"module", pass.path},
-               {"step", pass.state.step},
-               {"origin", pass.state.origin},
-               {"row", {pass.b, pass.t}},
-               {"token", pass.token}};
+  Json json = place_json(pass);
   Json numbers = Json::parse(page.json);
   numbers["sgd"] = std::move(numbers["step"]);  // here "step" is the run's
   numbers.erase("step");
+  if (norm.scale.frozen()) {
+    numbers.erase("sgd");
+    std::erase_if(page.sheet.sections, [](const Section& section) { return section.part == Part::step; });
+  }
   json.update(numbers);
+  json["model_output"] = json_row(row_of(pass.y, row), pass.x.dtype());
+  json["all_rows"] = all_rows_json(pass, {&norm.scale});
   page.json = json_text(json);
   return page;
 }

@@ -75,14 +75,14 @@ void write_backward(Page& page, const Graph& g, const Tensor& x) {
   page.row("", " ", "  both together", "dx", x.grad());
 }
 
-void write_formula(Page& page, const Graph& g, const Tensor& x, const Tensor& scale) {
+void write_formula(Page& page, const Graph& g, const Tensor& scale) {
   const NoGrad no_grad;
   const Tensor upstream = Tensor::constant(g.output.dy) * scale, n = Tensor::constant(g.normalized.y);
   const Tensor term = -(n * mean(upstream * n, kLast, KeepDim::yes));
   page.say("d x = (g - normalized * mean(g * normalized)) / root,   g = scale * d output");
   page.row("", "g", {}, "g", upstream.array());
   page.row("", "- normalized * mean(g * normalized)", {}, "minus_projection", term.array());
-  page.row("", "d x", "sum / root", "", x.grad());
+  page.row("", "d x", "sum / root", "dx_by_formula", ((upstream + term) / g.root.y.item()).array());
 }
 
 std::string python(const Request& request, const Row& scale, const std::vector<Row>& upstream, double eps,
@@ -142,7 +142,7 @@ Explanation explain_rms_norm(const Request& request) {
     page.section(Part::backward, "BACKWARD" + of_rows(i, rows), width);
     write_backward(page, graph, x);
     page.section(Part::backward, "THE SAME IN ONE FORMULA" + of_rows(i, rows), width);
-    write_formula(page, graph, x, s);
+    write_formula(page, graph, s);
   }
   const Tensor x = leaf(request.rows, request.dtype);
   Parameter trained("scale", leaf(scale, request.dtype));

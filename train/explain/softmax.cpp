@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "handgrad/core/ops.h"
 #include "handgrad/train/explain/page.h"
@@ -31,6 +32,8 @@ void write_row(Page& page, const RecordedGraph& graph, const Tensor& x, const st
   page.scalar("5", "sum", Sentence().add_sum(powers.y.values(), sum_powers).add("  =  ").add(sum_powers),
               "sum", sum_powers);
   page.row("6", "output", "powers / sum", "output", output.y);
+  if (largest == -std::numeric_limits<double>::infinity())
+    page.say("0 / 0: of a row that is masked altogether, handgrad's softmax makes zeros", "note");
   page.scalar("", "check", Sentence("the output adds up to ").add(sum(Tensor::constant(output.y)).item()), "",
               0);
 
