@@ -32,10 +32,10 @@ void Live::finished(const nlohmann::ordered_json& data) {
   if (server_) server_->finish(data);
 }
 
-void Live::stay(const std::atomic<bool>& stop) const {
+void Live::stay(const std::atomic<bool>& stop, const char* state) const {
   if (!server_ || stop) return;
   std::fflush(stdout);
-  fmt::print(stderr, "\nthe page stays at {} until Ctrl-C\n", server_->url());
+  fmt::print(stderr, "\n{}: the page stays at {} until Ctrl-C\n", state, server_->url());
   while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 

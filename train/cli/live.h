@@ -24,8 +24,8 @@ class Live final : public SessionListener {
   void saved(const std::filesystem::path& checkpoint) override { terminal_.saved(checkpoint); }
   /// No step will come any more. `data`: the report_data of the run; null: the page stays as it was.
   void finished(const nlohmann::ordered_json& data);
-  /// The page stays until `stop`; without a server it returns at once.
-  void stay(const std::atomic<bool>& stop) const;
+  /// The page stays until `stop`, and stderr says so after the `state` of things; without a server it returns at once.
+  void stay(const std::atomic<bool>& stop, const char* state) const;
 
  private:
   SessionListener& terminal_;

@@ -173,7 +173,8 @@ void leave_page(const Run& run, const fs::path& folder, Live& live, spdlog::logg
   or_warn(log, "the page that is served is not the last", [&] { live.finished(data); });
 }
 
-Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress, spdlog::logger& log) {
+Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress, spdlog::logger& log,
+                     const std::atomic<bool>& stop) {
   log.info("step {} of {}", run.trainer().step_count(), run.steps());
   const fs::path path = folder.path();
   try {
@@ -187,7 +188,8 @@ Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress,
     return ending;
   } catch (const std::exception& error) {
     progress.clear_line();
-    if (dynamic_cast<const NonFiniteError*>(&error) != nullptr) {
+    const bool failed_in_training = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
+    if (failed_in_training) {
       leave_page(run, path, live, log);
     } else {  // the folder may be gone
       or_warn(log, "the page that is served has no end", [&] { live.finished(nullptr); });
@@ -195,6 +197,7 @@ Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress,
     spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
     file.log({"run", spdlog::level::err, error.what()});
     file.flush();
+    if (failed_in_training) live.stay(stop, "the loss is no longer finite");
     throw;
   }
 }
@@ -242,7 +245,7 @@ int train_run(const TrainOptions& options) {
                           .notes = notes});
   Live live(progress, options.serve);
   signals.listen();
-  const Ending ending = train_session(run, std::move(folder), live, progress, *log);
+  const Ending ending = train_session(run, std::move(folder), live, progress, *log, signals.requested());
   if (ending == Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
@@ -252,7 +255,7 @@ int train_run(const TrainOptions& options) {
     if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, short_sample(run));
     print_saved(path.generic_string(), run, progress.movement());
   }
-  live.stay(signals.requested());
+  live.stay(signals.requested(), "trained");
   return 0;
 }
 
