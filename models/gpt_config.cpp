@@ -1,5 +1,6 @@
 // How a GPT is described in a config.
 #include "handgrad/models/gpt.h"
+#include "handgrad/nn/init.h"
 
 namespace handgrad::models {
 
@@ -44,6 +45,7 @@ std::unique_ptr<Model> make_gpt(nn::Fields& fields, const ModelContext& context)
   const GptConfig config = read_gpt_config(fields, context);
   if (!fields.building()) return nullptr;
   fields.finish();
+  const nn::DrawGuard draw(nn::Draw::only_by_initialise);
   return std::make_unique<GptModel>(config, context.seed);
 }
 

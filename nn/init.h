@@ -30,4 +30,23 @@ Tensor uniform_start(const Shape& shape, double low, double high);
 Tensor normal_start(const Shape& shape, double mean, double deviation);
 /// @}
 
+/// Leaves out random numbers that are replaced at once: to draw those of GPT-2 takes seconds.
+enum class Draw {
+  everything,          ///< the usual
+  only_by_initialise,  ///< layers start with zeros: a model is made that gives them their first numbers
+  nothing              ///< `initialise` leaves the zeros: the weights come from a file
+};
+
+/// What is drawn by this thread while it lives; of two the stricter one holds.
+class DrawGuard {
+ public:
+  explicit DrawGuard(Draw draw);  ///< for this thread, until the guard goes
+  ~DrawGuard();
+  DrawGuard(const DrawGuard&) = delete;
+  DrawGuard& operator=(const DrawGuard&) = delete;
+
+ private:
+  Draw before_;
+};
+
 }  // namespace handgrad::nn

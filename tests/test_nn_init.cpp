@@ -112,6 +112,26 @@ TEST_CASE("init: a parameter's numbers depend on seed and name alone") {
                            model.find_parameter("trf_blocks.1.att.W_key.weight")->array()));
 }
 
+TEST_CASE("init: what is replaced at once need not be drawn") {
+  const models::GptModel usual(small(nn::Init::gpt2), 1);
+  const nn::DrawGuard draw(nn::Draw::only_by_initialise);
+  CHECK(spread_of(nn::Linear(4, 3), "weight").largest == 0);
+  const models::GptModel same(small(nn::Init::gpt2), 1);
+  for (const nn::NamedParameter& named : usual.named_parameters())
+    CHECK(expect::same_bits(named.parameter->array(), same.find_parameter(named.name)->array()));
+  {
+    const nn::DrawGuard none(nn::Draw::nothing);
+    const nn::DrawGuard of_no_effect(nn::Draw::everything);
+    const models::GptModel zeros(small(nn::Init::book), 1);
+    CHECK(spread_of(zeros, "tok_emb.weight").largest == 0);
+    CHECK(spread_of(zeros, "out_head.weight").largest == 0);
+    CHECK(spread_of(zeros, "final_norm.scale").largest == 1);
+  }
+  const models::GptModel again(small(nn::Init::gpt2), 1);
+  CHECK(expect::same_bits(usual.find_parameter("out_head.weight")->array(),
+                          again.find_parameter("out_head.weight")->array()));
+}
+
 TEST_CASE("init: the same bits for any number of threads, and as one sequence") {
   const int before = thread_count();
   nn::Sequential one, three;

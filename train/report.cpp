@@ -111,8 +111,9 @@ std::unique_ptr<Run> rebuild(const fs::path& folder, std::string& why) {
     const fs::path checkpoint = checkpoint_of(folder);
     const CheckpointState state = read_checkpoint_state(checkpoint);
     auto run = std::make_unique<Run>(ConfigDocument::load(folder / "config.json"),
-                                     RunContext{nullptr, state.tokenizer});
-    load_checkpoint(checkpoint, run->trainer());
+                                     RunContext{.tokenizer = state.tokenizer, .weights_follow = true});
+    load_weights(checkpoint, run->model());
+    run->trainer().restore(state.step, state.best_loss);
     return run;
   } catch (const std::exception& error) {
     why = error.what();

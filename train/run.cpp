@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/models/registry.h"
+#include "handgrad/nn/init.h"
 #include "handgrad/nn/pattern.h"
 #include "handgrad/train/registry.h"
 #include "handgrad/train/shown_keys.h"
@@ -70,7 +71,10 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder, const RunCo
   nn::Fields data = root.object("data", "what it learns from");
   source_ = data_sources().make(data, DataContext{folder, build, run.tokenizer});
   const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
-  model_ = models::registry().make(model, context);
+  {
+    const nn::DrawGuard draw(run.weights_follow ? nn::Draw::nothing : nn::Draw::everything);
+    model_ = models::registry().make(model, context);
+  }
   nn::Fields train = root.object("train", "how long and how");
   settings_ = read_train(train);
   nn::Fields optimizer = root.object("optimizer", "how gradients move parameters");

@@ -26,6 +26,7 @@ struct RunContext {
   /// Of the run that goes on, or whose weights are looked at: its ids keep their meaning whatever became of the text
   /// since. nullptr: a new one.
   std::shared_ptr<const data::Tokenizer> tokenizer = {};
+  bool weights_follow = false;  ///< the model gets its weights from a file: its first ones are not drawn
 };
 
 /// The parts of a run in the order in which they depend on each other.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/models/registry.h"
+#include "handgrad/nn/init.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/config.h"
 
@@ -15,6 +16,7 @@ TrainedModel load_trained(const std::filesystem::path& folder) {
       ConfigDocument::from_json(nlohmann::ordered_json::parse(state.config), checkpoint, "state.json");
   nn::Fields root = document.fields(nn::Purpose::build);
   nn::Fields section = root.object("model"), train = root.object("train");
+  const nn::DrawGuard draw(nn::Draw::nothing);
   TrainedModel trained;
   trained.tokenizer = state.tokenizer;
   trained.model = models::registry().make(

@@ -217,7 +217,8 @@ int train_run(const TrainOptions& options) {
   const ConfigDocument document = load_document(options);
   const fs::path checkpoint = resumed ? checkpoint_of(path) : fs::path();
   Run run(document, {.stop = &signals.requested(),
-                     .tokenizer = resumed ? read_checkpoint_state(checkpoint).tokenizer : nullptr});
+                     .tokenizer = resumed ? read_checkpoint_state(checkpoint).tokenizer : nullptr,
+                     .weights_follow = resumed || !options.weights.empty()});
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
     dry_run(run, title_of(options));
