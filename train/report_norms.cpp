@@ -17,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostColumns = 301, kLeastColumns = 61;
 constexpr std::size_t kEnoughFeatures = 24, kLeastFeatures = 8;
+constexpr std::size_t kMostFeatures =
+    192;  // more rows than this nobody reads, and they make the page slow to open
 
 /// How much of a recording goes into a page.
 struct Plan {
@@ -44,6 +46,7 @@ Plan make_plan(const Recording& recording, std::size_t budget) {
       columns = std::min(columns, std::max<std::size_t>(kLeastColumns, cells / (count * kEnoughFeatures)));
     plan.features = std::max(kLeastFeatures, cells / (count * columns));
   }
+  plan.features = std::min(plan.features, kMostFeatures);
   plan.columns = column_steps(recording.steps(0, recording.last_step()), static_cast<std::int64_t>(columns));
   return plan;
 }

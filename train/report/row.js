@@ -56,15 +56,17 @@ function strips(norm, letter) {
   const x = (value) => isFinite(value) ? (value - low + margin) / (high - low + 2 * margin) * 1000 : 0;
   const drawn = picture(1000, 3, {"aria-hidden": "true"});
   drawn.append(shape("line", {class: "baseline", x1: x(0), x2: x(0), y1: 0, y2: 3}));
-  const marks = norm.size > 64 ? 0.5 : 1, chosen = [];
+  const one = (name, from, to, top, bottom) => shape("line", {class: name, x1: x(from), x2: x(to), y1: top, y2: bottom});
+  const chosen = [], wide = norm.size > 64;
+  if (wide) drawn.append(...manyMarks(parts, x));
   for (let i = 0; i < norm.size; ++i) {
-    const name = i === state.feature ? " chosen" : "";
-    const put = (node) => (name === "" ? drawn.append(node) : chosen.push(node));
+    const isChosen = i === state.feature, to = isChosen ? chosen : [];
+    if (wide && !isChosen) continue;
     for (let p = 0; p < 3; ++p) {
-      if (p > 0 && (norm.size <= 64 || name !== ""))
-        put(shape("line", {class: `link${name}`, x1: x(parts[p - 1][i]), x2: x(parts[p][i]), y1: p - 0.22, y2: p + 0.22}));
-      put(shape("line", {class: `mark${name}`, x1: x(parts[p][i]), x2: x(parts[p][i]), y1: p + 0.22, y2: p + 0.78, opacity: marks}));
+      if (p > 0) to.push(one(`link${isChosen ? " chosen" : ""}`, parts[p - 1][i], parts[p][i], p - 0.22, p + 0.22));
+      to.push(one(`mark${isChosen ? " chosen" : ""}`, parts[p][i], parts[p][i], p + 0.22, p + 0.78));
     }
+    if (!isChosen) drawn.append(...to);
   }
   drawn.append(...chosen);
   const cells = ["before", "normalized", "output"].flatMap((name, p) => {
@@ -81,6 +83,20 @@ function strips(norm, letter) {
     ...cells, drawn,
     element("div", {class: "ends"}, element("span", {}, fixed(low)), element("span", {}, fixed(high))));
   return root;
+}
+
+/// Marks of a wide row without an element for each: some half transparent paths that take turns, so that where many marks
+/// lie it is darker.
+function manyMarks(parts, x) {
+  const turns = 8, paths = [];
+  parts.forEach((part, p) => {
+    for (let turn = 0; turn < turns; ++turn) {
+      let d = "";
+      for (let i = turn; i < part.length; i += turns) d += `M${x(part[i]).toFixed(1)} ${p + 0.22}v0.56`;
+      paths.push(shape("path", {class: "mark", d, opacity: 0.5}));
+    }
+  });
+  return paths;
 }
 
 /// The mean of a normalized row is a rounding error, its variance a little less than 1: digits where they say something.
