@@ -186,12 +186,15 @@ test("a page that cannot be gathered is a warning; viewers get the end all the s
   assert.match(errors, /there is no page: .*inspect\.bin/);
 });
 
-test("a training that fails tells its viewers the end", async () => {
+test("a training that fails tells its viewers the end, and its page stays until Ctrl-C", async () => {
   const child = start("train", config("toy.json"), "--out", "nan", "--pace", "4", "--serve", "0", "--set", "schedule={}",
                       "--set", "optimizer={\"type\":\"sgd\",\"lr\":1e20}", "--set", "train.grad_clip=0");
   child.stdout.resume();
   errors = "";
   const sent = await seen(await addressOf(child));
   assert.match(sent, /"state":"non_finite"[^\n]*\n\n(event: step\n.*\n\n)*event: end\n/);
+  const again = await seen(errors.match(/http:\/\/127\.0\.0\.1:\d+\//)[0]);
+  assert.match(again, /"state":"non_finite"/);
+  child.kill("SIGINT");
   assert.equal(await ended(child), 1);
 });
