@@ -323,6 +323,8 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
       {"run --of momentum",
        "inspect: --of must be value, gradient, update, first_moment or second_moment, got momentum\n"
        "  try: handgrad inspect --help\n"},
+      {"run/config.json",
+       "inspect: 'run/config.json' is no safetensors file\n  try: handgrad config show run/config.json\n"},
       {"run/checkpoints/step-000010/model.safetensors --of gradient",
        "inspect: 'run/checkpoints/step-000010/model.safetensors' is a file with one state: --of belongs to a "
        "run\n"
@@ -335,8 +337,24 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
     CHECK(outcome.out == "");
     CHECK(outcome.status > 0);
   }
-  for (const char* checkpoint : {"step-000005", "step-000010", "step-000012"})
-    fs::remove_all(folder.path() / "run" / "checkpoints" / checkpoint);
+  // A checkpoint is its weights, in every format.
+  const std::string checkpoint = "inspect run/checkpoints/step-000010";
+  const std::string table = handgrad_in(folder.path(), checkpoint + " final_norm").out;
+  CHECK(table == handgrad_in(folder.path(), checkpoint + "/model.safetensors final_norm").out);
+  const json weights = handgrad_in(folder.path(), checkpoint + " final_norm --json --values").json();
+  REQUIRE(weights.size() == 2);
+  CHECK(weights[0]["name"] == "final_norm.scale");
+  const json shown =
+      handgrad_in(folder.path(), "inspect run out_head.weight --step 10 --json --values").json();
+  const json saved = handgrad_in(folder.path(), checkpoint + " out_head.weight --json --values").json();
+  for (const char* key : {"name", "shape", "mean", "std", "min", "max", "values"})
+    CHECK_MESSAGE(saved[0][key] == shown[0][key], key);
+  const std::string csv = handgrad_in(folder.path(), checkpoint + " final_norm.scale --format csv").out;
+  CHECK(csv.starts_with("name,index,value\nfinal_norm.scale,0," + weights[0]["values"][0].dump() + "\n"));
+  CHECK(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')) ==
+        1 + weights[0]["values"].size());
+  for (const char* old : {"step-000005", "step-000010", "step-000012"})
+    fs::remove_all(folder.path() / "run" / "checkpoints" / old);
   CHECK(handgrad_in(folder.path(), "inspect run --of first_moment").err ==
         "inspect run: there is no first_moment yet: checkpoints hold it, and this run has none\n"
         "  try: --of value, gradient or update; train with --set train.checkpoint_every=100\n");

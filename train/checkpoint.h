@@ -15,6 +15,9 @@
 
 namespace handgrad::train {
 
+/// The weights in a checkpoint's folder.
+inline constexpr const char* kModelFile = "model.safetensors";
+
 /// "step-000100"
 std::string checkpoint_name(std::int64_t step);
 

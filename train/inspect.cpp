@@ -7,16 +7,9 @@
 #include <ostream>
 
 #include "handgrad/core/error.h"
-#include "handgrad/nn/pattern.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/train/checkpoint.h"
 
 namespace handgrad::train {
-namespace {
-
-void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out);
-
-}  // namespace
-
 double agreement(double sum, double sum_of_absolute_values) {
   return sum_of_absolute_values > 0 ? std::abs(sum) / sum_of_absolute_values : 0;
 }
@@ -48,6 +41,9 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
     throw Error("inspect", fmt::format("'{}' does not exist", title), {},
                 "a run folder or a safetensors file");
   if (std::filesystem::is_regular_file(run_or_file)) return inspect_file(run_or_file, options, out);
+  if (!std::filesystem::exists(run_or_file / "config.json") &&
+      std::filesystem::exists(run_or_file / kModelFile))  // a checkpoint's folder
+    return inspect_file(run_or_file / kModelFile, options, out);
   const History history(run_or_file, options.of, !options.names.empty());
   if (history.recording() == nullptr && history.checkpoint_steps().empty())
     throw Error("inspect", fmt::format("'{}' holds no recorded parameters ({})", title, kRecordingFile), {},
@@ -65,37 +61,4 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
   }
 }
 
-namespace {
-
-void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out) {
-  if (!options.steps.empty())
-    throw ValueError("inspect", fmt::format("'{}' is a file with one state: it has no steps", path.string()),
-                     {}, "leave --step out, or name a run folder");
-  if (options.of != Quantity::value)
-    throw ValueError("inspect",
-                     fmt::format("'{}' is a file with one state: --of belongs to a run", path.string()), {},
-                     "leave --of out, or name a run folder");
-  const nn::SafetensorsReader file(path);
-  std::string lines;
-  const auto wanted = [&](const std::string& name) {
-    return options.names.empty() ||
-           std::any_of(options.names.begin(), options.names.end(),
-                       [&](const std::string& pattern) { return nn::matches(pattern, name); });
-  };
-  for (const auto& entry : file.entries()) {
-    if (!wanted(entry.name)) continue;
-    const Array array = file.read(entry);
-    const std::vector<double> values = array.values();
-    const Statistics s = statistics(values, {});
-    lines += fmt::format("{:<44} {:<14} {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}\n", entry.name,
-                         array.shape().text(), s.mean, s.std, s.min, s.max);
-    if (options.values) lines += "  " + array.text() + "\n";
-  }
-  if (lines.empty()) throw Error("inspect", fmt::format("'{}' has no tensor of that name", path.string()));
-  out << fmt::format("{:<44} {:<14} {:>12} {:>12} {:>12} {:>12}\n", "name", "shape", "mean", "std", "min",
-                     "max")
-      << lines;
-}
-
-}  // namespace
 }  // namespace handgrad::train

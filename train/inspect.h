@@ -26,9 +26,11 @@ struct InspectOptions {
   std::size_t columns = 100;            ///< that a table may take; pictures and columns are left out for it
 };
 
-/// Writes what `run_or_file` holds: a run folder, or a safetensors file, which has one state and no steps.
-/// Error with what is there instead when a name or a step is not.
+/// Writes what `run_or_file` holds: a run folder, a checkpoint's, or a safetensors file; the last two have one state and
+/// no steps. Error with what is there instead when a name or a step is not.
 void inspect(const std::filesystem::path& run_or_file, const InspectOptions& options, std::ostream& out);
+/// The same for a safetensors file alone.
+void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out);
 
 /// The chosen parameters and steps of a run, which the formats below write out.
 struct Selection {
@@ -63,6 +65,11 @@ void write_csv(const Selection& selection, std::ostream& out);
 /// "gradient", "update", flat and row-major. Of another quantity: "of", and "values" alone. NaN and infinities are
 /// strings; what is not known is null.
 void write_json(const Selection& selection, bool values, std::ostream& out);
+/// @{ A tensor by itself: a CSV line for each number, name,index,value; or a JSON object of name, shape and statistics as
+/// above, with `values` the numbers too.
+void write_csv(const std::string& name, const Array& array, std::ostream& out);
+void write_json(const std::string& name, const Array& array, bool values, std::ostream& out);
+/// @}
 /// A table for each parameter with its chosen steps, which has fewer columns on a narrow terminal.
 void write_steps(const Selection& selection, const InspectOptions& options, std::ostream& out);
 /// For some steps: write_steps. For a whole run: the distance from the start of each parameter

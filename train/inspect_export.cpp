@@ -59,15 +59,18 @@ void put_key(Text& text, const char* key, const std::optional<double>& value, DT
   }
 }
 
-void put_statistics(Text& text, const HistorySummary& summary) {
-  const std::optional<Statistics>& s = summary.statistics;
+void put_statistics(Text& text, const std::optional<Statistics>& s, DType dtype) {
   const auto take = [&](double Statistics::*number) {
     return s ? std::optional<double>((*s).*number) : std::nullopt;
   };
   put_key(text, "mean", take(&Statistics::mean), DType::float64);
   put_key(text, "std", take(&Statistics::std), DType::float64);
-  put_key(text, "min", take(&Statistics::min), summary.dtype);
-  put_key(text, "max", take(&Statistics::max), summary.dtype);
+  put_key(text, "min", take(&Statistics::min), dtype);
+  put_key(text, "max", take(&Statistics::max), dtype);
+}
+
+void put_farthest(Text& text, const HistorySummary& summary) {
+  const std::optional<Statistics>& s = summary.statistics;
   if (!s) return fmt::format_to(std::back_inserter(text), ", \"farthest\": null"), void();
   fmt::format_to(std::back_inserter(text), ", \"farthest\": {{\"index\": {}, \"value\": ", s->farthest);
   put_number(text, s->farthest_value, summary.dtype, true);
@@ -125,7 +128,8 @@ void write_json(const Selection& selection, bool values, std::ostream& out) {
     if (history.of() != Quantity::value) fmt::format_to(to, ", \"of\": \"{}\"", name_of(history.of()));
     fmt::format_to(to, ", \"shape\": {}", entry.shape.text());
     first = false;
-    put_statistics(text, summary);
+    put_statistics(text, summary.statistics, summary.dtype);
+    put_farthest(text, summary);
     if (!history.from_checkpoints(parameter)) {
       put_key(text, "gradient_norm", summary.gradient_norm, DType::float64);
       put_key(text, "update_norm", summary.update_norm, DType::float64);
@@ -136,6 +140,29 @@ void write_json(const Selection& selection, bool values, std::ostream& out) {
     write(text, out);
   });
   out << (first ? "[]\n" : "]\n");
+}
+
+// ---- One tensor
+
+void write_csv(const std::string& name, const Array& array, std::ostream& out) {
+  Text text;
+  for (std::int64_t i = 0; i < array.numel(); ++i) {
+    fmt::format_to(std::back_inserter(text), "{},{},", name, i);
+    put_number(text, array.value(i), array.dtype(), false);
+    text.push_back('\n');
+  }
+  write(text, out);
+}
+
+void write_json(const std::string& name, const Array& array, bool values, std::ostream& out) {
+  Text text;
+  const std::vector<double> numbers = array.values();
+  fmt::format_to(std::back_inserter(text), "{{\"name\": {}, \"shape\": {}", nlohmann::json(name).dump(),
+                 array.shape().text());
+  put_statistics(text, statistics(numbers, {}), array.dtype());
+  if (values) put_list(text, "values", numbers, array.dtype());
+  text.push_back('}');
+  write(text, out);
 }
 
 }  // namespace handgrad::train
