@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even when as many look on as may
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
 constexpr auto kLastWords = 2s;  // the end waits so long for viewers that are being told something
-constexpr int kRestFactor = 60;  // gathering takes a 61st of the time of one processor
+constexpr int kRestFactor = 60;  // gathering takes at most one 61st of one processor's time
 
 /// What everybody is told, gathered at one moment.
 struct Snapshot {

@@ -71,7 +71,7 @@ test("the page follows the training, survives a reload, and many look on", async
   const {page, wrong, requests} = await open(browser, url);
   await page.waitForFunction(() => Number(document.querySelector("#steps input").max) >= 10);
   const before = await sliderMax(page);
-  assert.match(await page.locator("#state").textContent(), /^running, \d+ of 100,000 steps/);
+  assert.match(await page.locator("#state").textContent(), /^running, [\d,]+ of 100,000 steps/);
   await page.waitForFunction((max) => Number(document.querySelector("#steps input").max) > max, before);
   await page.reload();
   assert.ok(await sliderMax(page) >= before);
@@ -133,7 +133,7 @@ test("Ctrl-C ends it as ever, with a page of the run left", async () => {
   training.kill("SIGINT");
   assert.equal(await ended(training), 130);
   const {page, wrong} = await open(browser, "live/report.html");
-  assert.match(await page.locator("#state").textContent(), /^interrupted after step \d+ of 100,000$/);
+  assert.match(await page.locator("#state").textContent(), /^interrupted after step [\d,]+ of 100,000$/);
   assert.deepEqual(wrong, []);
   await page.close();
 });
