@@ -20,7 +20,7 @@ class Embedding final : public Module {
  public:
   /// A table of `count` rows of `width` numbers.
   Embedding(std::int64_t count, std::int64_t width)
-      : weight(param("weight", normal_start({count, width}, 0, 1))) {}
+      : weight(param("weight", normal_start({count, width}, 0, 1, Redrawn::yes))) {}
 
   /// ids [...] to [..., width], without the module path; call the module as a function.
   Tensor forward(const Ids& ids) { return embedding(ids, weight); }

@@ -45,8 +45,9 @@ void fill(Array& array, const Distribution& distribution, const Random& sequence
   });
 }
 
-Tensor start(const Shape& shape, const Distribution& distribution) {
-  if (drawn != Draw::everything) return Tensor::zeros(shape);
+Tensor start(const Shape& shape, const Distribution& distribution, Redrawn redrawn) {
+  if (drawn == Draw::nothing || (drawn == Draw::only_by_initialise && redrawn == Redrawn::yes))
+    return Tensor::zeros(shape);
   static thread_local std::uint64_t made = 0;
   Array array(shape);
   fill(array, distribution, Random(/*seed=*/0, made++));
@@ -74,12 +75,12 @@ Distribution linear_distribution(const Linear& linear, const Parameter& paramete
 
 }  // namespace
 
-Tensor uniform_start(const Shape& shape, double low, double high) {
-  return start(shape, {Distribution::Kind::uniform, (low + high) / 2, (high - low) / 2});
+Tensor uniform_start(const Shape& shape, double low, double high, Redrawn redrawn) {
+  return start(shape, {Distribution::Kind::uniform, (low + high) / 2, (high - low) / 2}, redrawn);
 }
 
-Tensor normal_start(const Shape& shape, double mean, double deviation) {
-  return start(shape, {Distribution::Kind::normal, mean, deviation});
+Tensor normal_start(const Shape& shape, double mean, double deviation, Redrawn redrawn) {
+  return start(shape, {Distribution::Kind::normal, mean, deviation}, redrawn);
 }
 
 DrawGuard::DrawGuard(Draw draw) : before_(drawn) { drawn = std::max(drawn, draw); }

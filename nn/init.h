@@ -24,17 +24,18 @@ enum class Init {
 /// their ones and zeros.
 void initialise(Module& root, Init scheme, std::uint64_t seed);
 
-/// @{ What a Linear or Embedding made by hand starts with: numbers from a sequence of the calling thread, other
-/// ones each time. A model replaces them with `initialise`.
-Tensor uniform_start(const Shape& shape, double low, double high);
-Tensor normal_start(const Shape& shape, double mean, double deviation);
+/// Whether `initialise` draws a parameter anew: those of a Linear or an Embedding.
+enum class Redrawn { no, yes };
+/// @{ What a layer made by hand starts with: numbers from a sequence of the calling thread, other ones each time.
+Tensor uniform_start(const Shape& shape, double low, double high, Redrawn redrawn = Redrawn::no);
+Tensor normal_start(const Shape& shape, double mean, double deviation, Redrawn redrawn = Redrawn::no);
 /// @}
 
 /// Leaves out random numbers that are replaced at once: to draw those of GPT-2 takes seconds.
 enum class Draw {
   everything,          ///< the usual
-  only_by_initialise,  ///< layers start with zeros: a model is made that gives them their first numbers
-  nothing              ///< `initialise` leaves the zeros: the weights come from a file
+  only_by_initialise,  ///< not what is Redrawn: a model is made that calls `initialise` on all of it
+  nothing              ///< `initialise` leaves zeros: all weights come from a file
 };
 
 /// What is drawn by this thread while it lives; of two the stricter one holds.

@@ -22,8 +22,9 @@ class Linear final : public Layer {
  public:
   /// From `in` numbers to `out`; weight and bias start uniform in +-1 / sqrt(in).
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
-      : weight(param("weight", uniform_start({out, in}, -bound(in), bound(in)))),
-        bias(with_bias ? &param("bias", uniform_start({out}, -bound(in), bound(in))) : nullptr) {}
+      : weight(param("weight", uniform_start({out, in}, -bound(in), bound(in), Redrawn::yes))),
+        bias(with_bias ? &param("bias", uniform_start({out}, -bound(in), bound(in), Redrawn::yes))
+                       : nullptr) {}
   /// Uses the weight [out, in] of another module of the same model; no bias.
   explicit Linear(Parameter& shared_weight) : weight(tie("weight", shared_weight)), bias(nullptr) {}
 

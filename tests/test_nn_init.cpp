@@ -119,6 +119,7 @@ TEST_CASE("init: what is replaced at once need not be drawn") {
   const models::GptModel same(small(nn::Init::gpt2), 1);
   for (const nn::NamedParameter& named : usual.named_parameters())
     CHECK(expect::same_bits(named.parameter->array(), same.find_parameter(named.name)->array()));
+  CHECK(nn::normal_start({1}, 0, 1).item() != 0);  // a layer of the user's own, which initialise passes over
   {
     const nn::DrawGuard none(nn::Draw::nothing);
     const nn::DrawGuard of_no_effect(nn::Draw::everything);
