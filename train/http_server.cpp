@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kTimeout = "5000";  // ms for a request to arrive, and for a reader to take something
-constexpr int kLowestPriority = 19;
+constexpr int kNiceness = 5;              // a page comes soon, also when all processors are busy
 
 /// CivetWeb without TLS, which it would load at run time.
 struct Library {
@@ -83,11 +83,13 @@ int HttpRequest::answer(int status, const std::string& type, const std::string& 
   std::string text =
       head_text(connection_, status, type) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
   if (!is_head()) text += body;
+  has_head_ = true;
   write(text);
   return status;
 }
 
 bool HttpRequest::begin_stream(const std::string& type) {
+  has_head_ = true;
   return write(head_text(connection_, 200, type) + "\r\n");
 }
 
@@ -101,9 +103,6 @@ class HttpServer::State {
     if (!server_)
       throw Error("train", "--serve cannot listen on port " + std::to_string(port), {},
                   "another port, or --serve 0 for any that is free");
-    mg_server_port listens{};
-    mg_get_server_ports(server_, 1, &listens);
-    port_.store(listens.port);
   }
 
   int port() const { return port_; }
@@ -128,11 +127,13 @@ class HttpServer::State {
     };
     callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
     callbacks.init_thread = [](const mg_context* context, int) -> void* {
-      take_lowest_priority();
       State& state = *static_cast<State*>(mg_get_user_data(context));
-      const std::lock_guard lock(state.mutex_);
-      ++state.threads_;
-      state.changed_.notify_all();
+      {
+        const std::lock_guard lock(state.mutex_);
+        ++state.threads_;
+        state.changed_.notify_all();
+      }
+      set_niceness(kNiceness);
       return nullptr;
     };
     const std::string address = "127.0.0.1:" + std::to_string(port),
@@ -145,8 +146,12 @@ class HttpServer::State {
     // what the program wants of it is put back when they have all begun.
     struct sigaction on_closed_pipe {};
     ::sigaction(SIGPIPE, nullptr, &on_closed_pipe);
+    if (port != 0) port_.store(port);  // requests may come at once
     server_ = mg_start(&callbacks, this, options);
     if (!server_) return;
+    mg_server_port listens{};
+    mg_get_server_ports(server_, 1, &listens);
+    port_.store(listens.port);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, 5s, [&] { return threads_ > wanted_threads_; });  // and the one that listens
     ::sigaction(SIGPIPE, &on_closed_pipe, nullptr);
@@ -154,7 +159,7 @@ class HttpServer::State {
 
   /// Every request comes here. Gives the status.
   int respond(mg_connection* connection) {
-    count_answers(1);
+    const Answering answering(*this);
     HttpRequest request(connection);
     int status = 500;
     try {
@@ -166,18 +171,29 @@ class HttpServer::State {
       } else {
         status = handler_(request);
       }
-    } catch (const std::exception&) {
-      request.write("HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\n\r\n");
+    } catch (...) {  // what comes from here goes through C
+      if (!request.has_head_) request.answer(500, "text/plain", "");
     }
-    count_answers(-1);
     return status;
   }
 
-  void count_answers(int more) {
-    const std::lock_guard lock(mutex_);
-    answering_ += more;
-    changed_.notify_all();
-  }
+  /// One more while it lives.
+  class Answering {
+   public:
+    explicit Answering(State& state) : state_(state) { count(1); }
+    ~Answering() { count(-1); }
+    Answering(const Answering&) = delete;
+    Answering& operator=(const Answering&) = delete;
+
+   private:
+    void count(int more) {
+      const std::lock_guard lock(state_.mutex_);
+      state_.answering_ += more;
+      state_.changed_.notify_all();
+    }
+
+    State& state_;
+  };
 
   bool allowed(const mg_connection* connection) const {
     const std::string port = port_ == 80 ? "" : ":" + std::to_string(port_);  // as browsers write it
@@ -208,7 +224,7 @@ void HttpServer::stop(std::chrono::milliseconds patience) { state_->stop(patienc
 
 // ---- Threads
 
-void take_lowest_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority); }
+void set_niceness(int niceness) { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness); }
 
 SignalsBlocked::SignalsBlocked() {
   sigset_t all;

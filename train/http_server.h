@@ -30,18 +30,22 @@ class HttpRequest {
   bool write(std::string_view text);
 
  private:
+  friend class HttpServer;
+
   mg_connection* connection_;
+  bool has_head_ = false;  // of the answer
 };
 
-/// Listens on 127.0.0.1 until it is destroyed. Only this machine is answered, and only pages that came from here: another
-/// site's page, or another name for this address, gets 403. Its threads never get a signal and run at the lowest
-/// priority. At most one at a time in a process: it finds its sockets by their port.
+/// Listens on 127.0.0.1 until it is destroyed. Only this machine is answered, and only pages that came from here: what
+/// another site's page asks for, or under another name than 127.0.0.1 or localhost, gets 403. Its threads never get a
+/// signal and leave others the greater part of a processor. At most one at a time is made in a process: meanwhile CivetWeb
+/// changes what SIGPIPE does.
 class HttpServer {
  public:
   /// Answers a request, and gives the status; called by many threads at once. When it throws, the status is 500.
   using Handler = std::function<int(HttpRequest&)>;
 
-  /// `port` 0: any that is free. `threads`: so many requests are answered at once. Error when it cannot listen.
+  /// `port` 0: any that is free. `threads`: so many requests are answered at once. Error when it cannot listen there.
   HttpServer(int port, int threads, Handler handler);
   ~HttpServer();
 
@@ -55,8 +59,8 @@ class HttpServer {
   std::unique_ptr<State> state_;
 };
 
-/// From now on this thread takes the time that others leave.
-void take_lowest_priority();
+/// From now on this thread yields to others: 0 as much as they to it, 19 takes only what they leave.
+void set_niceness(int niceness);
 
 /// Signals are for others: threads made while this lives never get one.
 class SignalsBlocked {

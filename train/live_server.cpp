@@ -1,5 +1,7 @@
 #include "handgrad/train/live_server.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,6 +24,7 @@ constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even when a
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
 constexpr auto kLastWords = 2s;  // the end waits so long for viewers that are being told something
 constexpr int kRestFactor = 60;  // gathering takes at most one 61st of one processor's time
+constexpr int kNiceness = 19;    // and only what training leaves
 
 /// What everybody is told, gathered at one moment.
 struct Snapshot {
@@ -29,6 +32,13 @@ struct Snapshot {
   Json data;
   std::string event;
 };
+
+/// What the calling thread has had of a processor: waiting for one costs nobody anything.
+std::chrono::nanoseconds time_of_thread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 std::string event_text(const char* name, const std::string& data) {
   return std::string("event: ") + name + "\ndata: " + data + "\n\n";
@@ -120,7 +130,7 @@ class LiveServer::State {
   // ---- Gathering
 
   void gather_again_and_again() {
-    take_lowest_priority();
+    set_niceness(kNiceness);
     auto next = Clock::now();
     std::unique_lock lock(mutex_);
     while (!ending_ && !finished_) {
@@ -130,9 +140,9 @@ class LiveServer::State {
       if (ending_ || finished_ || folder_.empty() || !wanted || Clock::now() < next) continue;
       if (newest_ && newest_->step == step) continue;
       lock.unlock();
-      const auto start = Clock::now();
+      const auto start = time_of_thread();
       gather(step);
-      next = Clock::now() + std::max<Clock::duration>(kLeastRest, kRestFactor * (Clock::now() - start));
+      next = Clock::now() + std::max<Clock::duration>(kLeastRest, kRestFactor * (time_of_thread() - start));
       lock.lock();
     }
   }
@@ -146,7 +156,7 @@ class LiveServer::State {
     } catch (const std::exception& error) {
       // A file of the run is just being made: there will be another time.
       const std::lock_guard lock(mutex_);
-      why_not_ = error.what();
+      if (!stop_gathering_) why_not_ = error.what();
     }
   }
 

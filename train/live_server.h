@@ -16,8 +16,8 @@ namespace handgrad::train {
 /// loss, ten a second at most; "end" when no more will come. A viewer that is slow misses news, it delays nobody: for
 /// each only the newest is kept. Requests under another host name, or from the page of another origin, get status 403.
 ///
-/// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests twenty times as
-/// long as it takes.
+/// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests sixty times as
+/// long as it has had a processor.
 class LiveServer {
  public:
   /// Listens. `port` 0: any that is free. Error when it is taken.
