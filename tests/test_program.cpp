@@ -218,6 +218,18 @@ TEST_CASE("folders and texts with spaces and accents work") {
   CHECK(text_out.out.starts_with("O\u00f9"));
 }
 
+TEST_CASE("the dry run of a run that would go on makes its steps with first weights, and writes nothing") {
+  const TemporaryFolder folder;
+  const std::string eps = " --set 'model.norm={\"type\": \"layer_norm\", \"eps\": 0}'";
+  REQUIRE(handgrad_in(folder.path(),
+                      "train " + config_path("toy.json") + eps + " --quiet --out run --set train.steps=2")
+              .status == 0);
+  const auto files = reproducible_files(folder.path() / "run");
+  const Outcome dry = handgrad_in(folder.path(), "train --resume run --dry-run --set train.steps=4");
+  CHECK_MESSAGE(dry.status == 0, dry.err);
+  CHECK(reproducible_files(folder.path() / "run") == files);
+}
+
 TEST_CASE("a dry run counts, measures and writes nothing, and GPT-2 small has its known sizes") {
   const TemporaryFolder folder;
   const Outcome toy = handgrad_in(folder.path(), "train " + config_path("toy.json") + " --dry-run");

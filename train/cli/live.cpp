@@ -32,7 +32,7 @@ void Live::finished(const nlohmann::ordered_json& data) {
   if (server_) server_->finish(data);
 }
 
-void Live::stay(const std::atomic<bool>& stop, const char* state) const {
+void Live::stay(const std::atomic<bool>& stop, const std::string& state) const {
   if (!server_ || stop) return;
   std::fflush(stdout);
   fmt::print(stderr, "\n{}: the page stays at {} until Ctrl-C\n", state, server_->url());

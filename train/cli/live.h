@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -25,7 +26,7 @@ class Live final : public SessionListener {
   /// No step will come any more. `data`: the report_data of the run; null: the page stays as it was.
   void finished(const nlohmann::ordered_json& data);
   /// The page stays until `stop`, and stderr says so after the `state` of things; without a server it returns at once.
-  void stay(const std::atomic<bool>& stop, const char* state) const;
+  void stay(const std::atomic<bool>& stop, const std::string& state) const;
 
  private:
   SessionListener& terminal_;

@@ -188,8 +188,8 @@ Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress,
     return ending;
   } catch (const std::exception& error) {
     progress.clear_line();
-    const bool failed_in_training = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
-    if (failed_in_training) {
+    const auto* non_finite = dynamic_cast<const NonFiniteError*>(&error);
+    if (non_finite != nullptr) {
       leave_page(run, path, live, log);
     } else {  // the folder may be gone
       or_warn(log, "the page that is served has no end", [&] { live.finished(nullptr); });
@@ -197,7 +197,7 @@ Ending train_session(Run& run, RunFolder folder, Live& live, Progress& progress,
     spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
     file.log({"run", spdlog::level::err, error.what()});
     file.flush();
-    if (failed_in_training) live.stay(stop, "the loss is no longer finite");
+    if (non_finite != nullptr) live.stay(stop, non_finite->message());
     throw;
   }
 }
@@ -218,7 +218,7 @@ int train_run(const TrainOptions& options) {
   const fs::path checkpoint = resumed ? checkpoint_of(path) : fs::path();
   Run run(document, {.stop = &signals.requested(),
                      .tokenizer = resumed ? read_checkpoint_state(checkpoint).tokenizer : nullptr,
-                     .weights_follow = resumed || !options.weights.empty()});
+                     .weights_follow = !options.weights.empty() || (resumed && !options.dry_run)});
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
     dry_run(run, title_of(options));
