@@ -324,7 +324,9 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
        "inspect: --of must be value, gradient, update, first_moment or second_moment, got momentum\n"
        "  try: handgrad inspect --help\n"},
       {"run/config.json",
-       "inspect: 'run/config.json' is no safetensors file\n  try: handgrad config show run/config.json\n"},
+       "inspect: 'run/config.json' is no safetensors file\n"
+       "  try: a run's folder, a checkpoint's, or a safetensors file; a config: handgrad config show "
+       "run/config.json\n"},
       {"run/checkpoints/step-000010/model.safetensors --of gradient",
        "inspect: 'run/checkpoints/step-000010/model.safetensors' is a file with one state: --of belongs to a "
        "run\n"
@@ -353,6 +355,21 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
   CHECK(csv.starts_with("name,index,value\nfinal_norm.scale,0," + weights[0]["values"][0].dump() + "\n"));
   CHECK(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')) ==
         1 + weights[0]["values"].size());
+  // Of a file with one tensor that cannot be read nothing is written.
+  const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                             R"("b":{"dtype":"BOOL","shape":[4],"data_offsets":[4,8]}})";
+  std::ofstream mixed(folder.path() / "mixed.safetensors", std::ios::binary);
+  const std::uint64_t length = header.size();
+  mixed.write(reinterpret_cast<const char*>(&length), sizeof length) << header << std::string(8, '\0');
+  mixed.close();
+  for (const char* format : {"table", "csv", "json"}) {
+    const Outcome outcome =
+        handgrad_in(folder.path(), std::string("inspect mixed.safetensors --format ") + format);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.out == "");
+    CHECK_MESSAGE(outcome.err.find("tensor b: numbers of type BOOL cannot be used") != std::string::npos,
+                  outcome.err);
+  }
   for (const char* old : {"step-000005", "step-000010", "step-000012"})
     fs::remove_all(folder.path() / "run" / "checkpoints" / old);
   CHECK(handgrad_in(folder.path(), "inspect run --of first_moment").err ==

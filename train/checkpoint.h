@@ -15,8 +15,10 @@
 
 namespace handgrad::train {
 
-/// The weights in a checkpoint's folder.
+/// @{ Weights and the optimiser's state in a checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+/// @}
 
 /// "step-000100"
 std::string checkpoint_name(std::int64_t step);

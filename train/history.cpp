@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-
 /// What optimisers call it in their state.
 std::vector<std::string> state_names(Quantity of) {
   return of == Quantity::first_moment ? std::vector<std::string>{"exp_avg", "momentum"}

@@ -41,8 +41,9 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
     throw Error("inspect", fmt::format("'{}' does not exist", title), {},
                 "a run folder or a safetensors file");
   if (std::filesystem::is_regular_file(run_or_file)) return inspect_file(run_or_file, options, out);
-  if (!std::filesystem::exists(run_or_file / "config.json") &&
-      std::filesystem::exists(run_or_file / kModelFile))  // a checkpoint's folder
+  const bool is_run = std::filesystem::exists(run_or_file / kRecordingFile) ||
+                      std::filesystem::exists(run_or_file / "checkpoints");
+  if (!is_run && std::filesystem::exists(run_or_file / kModelFile))  // a checkpoint's folder, or another's
     return inspect_file(run_or_file / kModelFile, options, out);
   const History history(run_or_file, options.of, !options.names.empty());
   if (history.recording() == nullptr && history.checkpoint_steps().empty())

@@ -65,8 +65,8 @@ void write_csv(const Selection& selection, std::ostream& out);
 /// "gradient", "update", flat and row-major. Of another quantity: "of", and "values" alone. NaN and infinities are
 /// strings; what is not known is null.
 void write_json(const Selection& selection, bool values, std::ostream& out);
-/// @{ A tensor by itself: a CSV line for each number, name,index,value; or a JSON object of name, shape and statistics as
-/// above, with `values` the numbers too.
+/// @{ A tensor by itself: a CSV line for each number, name,index,value; or a JSON object as
+/// above, whose step and farthest element are null, with `values` the numbers too.
 void write_csv(const std::string& name, const Array& array, std::ostream& out);
 void write_json(const std::string& name, const Array& array, bool values, std::ostream& out);
 /// @}

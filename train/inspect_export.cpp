@@ -14,6 +14,8 @@ namespace {
 
 using Text = fmt::memory_buffer;
 
+constexpr std::size_t kMostText = std::size_t{1} << 16;  // bytes that wait for being written
+
 void write(Text& text, std::ostream& out) {
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   text.clear();
@@ -36,7 +38,8 @@ void put_number(Text& text, double value, DType dtype, bool quote_non_finite) {
   }
 }
 
-void put_list(Text& text, const char* key, const std::vector<double>& values, DType dtype) {
+void put_list(Text& text, const char* key, const std::vector<double>& values, DType dtype,
+              std::ostream& out) {
   auto to = std::back_inserter(text);
   if (values.empty()) {
     fmt::format_to(to, ", \"{}\": null", key);
@@ -46,6 +49,7 @@ void put_list(Text& text, const char* key, const std::vector<double>& values, DT
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0) fmt::format_to(to, ", ");
     put_number(text, values[i], dtype, true);
+    if (text.size() > kMostText) write(text, out);
   }
   text.push_back(']');
 }
@@ -69,11 +73,10 @@ void put_statistics(Text& text, const std::optional<Statistics>& s, DType dtype)
   put_key(text, "max", take(&Statistics::max), dtype);
 }
 
-void put_farthest(Text& text, const HistorySummary& summary) {
-  const std::optional<Statistics>& s = summary.statistics;
+void put_farthest(Text& text, const std::optional<Statistics>& s, DType dtype) {
   if (!s) return fmt::format_to(std::back_inserter(text), ", \"farthest\": null"), void();
   fmt::format_to(std::back_inserter(text), ", \"farthest\": {{\"index\": {}, \"value\": ", s->farthest);
-  put_number(text, s->farthest_value, summary.dtype, true);
+  put_number(text, s->farthest_value, dtype, true);
   text.push_back('}');
 }
 
@@ -85,11 +88,11 @@ void for_each(const Selection& s, const Visit& visit) {
       if (s.has(i, step)) visit(i, step);
 }
 
-void put_values(Text& text, const HistoryStep& step, Quantity of) {
-  put_list(text, "values", step.numbers, step.dtype);
+void put_values(Text& text, const HistoryStep& step, Quantity of, std::ostream& out) {
+  put_list(text, "values", step.numbers, step.dtype, out);
   if (of != Quantity::value) return;
-  put_list(text, "gradient", step.gradient, step.dtype);
-  put_list(text, "update", step.update, DType::float64);
+  put_list(text, "gradient", step.gradient, step.dtype, out);
+  put_list(text, "update", step.update, DType::float64, out);
 }
 
 }  // namespace
@@ -129,13 +132,13 @@ void write_json(const Selection& selection, bool values, std::ostream& out) {
     fmt::format_to(to, ", \"shape\": {}", entry.shape.text());
     first = false;
     put_statistics(text, summary.statistics, summary.dtype);
-    put_farthest(text, summary);
+    put_farthest(text, summary.statistics, summary.dtype);
     if (!history.from_checkpoints(parameter)) {
       put_key(text, "gradient_norm", summary.gradient_norm, DType::float64);
       put_key(text, "update_norm", summary.update_norm, DType::float64);
     }
     if (values && history.has_numbers(parameter, step))
-      put_values(text, history.read(parameter, step), history.of());
+      put_values(text, history.read(parameter, step), history.of(), out);
     text.push_back('}');
     write(text, out);
   });
@@ -150,6 +153,7 @@ void write_csv(const std::string& name, const Array& array, std::ostream& out) {
     fmt::format_to(std::back_inserter(text), "{},{},", name, i);
     put_number(text, array.value(i), array.dtype(), false);
     text.push_back('\n');
+    if (text.size() > kMostText) write(text, out);
   }
   write(text, out);
 }
@@ -157,10 +161,11 @@ void write_csv(const std::string& name, const Array& array, std::ostream& out) {
 void write_json(const std::string& name, const Array& array, bool values, std::ostream& out) {
   Text text;
   const std::vector<double> numbers = array.values();
-  fmt::format_to(std::back_inserter(text), "{{\"name\": {}, \"shape\": {}", nlohmann::json(name).dump(),
-                 array.shape().text());
+  fmt::format_to(std::back_inserter(text), "{{\"step\": null, \"name\": {}, \"shape\": {}",
+                 nlohmann::json(name).dump(), array.shape().text());
   put_statistics(text, statistics(numbers, {}), array.dtype());
-  if (values) put_list(text, "values", numbers, array.dtype());
+  put_farthest(text, std::nullopt, array.dtype());
+  if (values) put_list(text, "values", numbers, array.dtype(), out);
   text.push_back('}');
   write(text, out);
 }

@@ -51,12 +51,16 @@ void write_table(const nn::SafetensorsReader& file, const Entries& entries, bool
 
 void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out) {
   if (path.extension() == ".json")
-    throw Error("inspect", fmt::format("'{}' is no safetensors file", path.string()), {},
-                fmt::format("{} config show {}", program_name(), shell_word(path.string())));
+    throw Error(
+        "inspect", fmt::format("'{}' is no safetensors file", path.string()), {},
+        fmt::format("a run's folder, a checkpoint's, or a safetensors file; a config: {} config show {}",
+                    program_name(), shell_word(path.string())));
   refuse_what_runs_have(path, options);
   const nn::SafetensorsReader file(path);
   const Entries entries = chosen(file, options.names);
   if (entries.empty()) throw Error("inspect", fmt::format("'{}' has no tensor of that name", path.string()));
+  for (const auto* entry : entries)  // nothing is written before it is known that all of them can be read
+    if (entry->dtype.find('F') == std::string::npos) file.read(*entry);
   switch (options.format) {
     case InspectOptions::Format::csv:
       out << "name,index,value\n";
