@@ -115,6 +115,7 @@ TEST_CASE("graph: a module that is deeper than --depth is one box, in a large gr
   CHECK(blocks.boxes.contains("\"module trf_blocks.0.att\""));
   CHECK(blocks.clusters > 2);
   CHECK(boxes("--depth 9").boxes.size() == 16 + 18);
+  CHECK(handgrad_in(folder.path(), toy + "--depth 9").out.find("one box") == std::string::npos);
 
   const Outcome deep = handgrad_in(folder.path(), toy + "--set model.n_layers=20");
   CHECK(deep.out.find("graph of 206 operations and 265 parameters in a.dot\n") != std::string::npos);

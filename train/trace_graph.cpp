@@ -92,6 +92,7 @@ class Drawer {
   }
 
   std::size_t boxes() const { return boxes_; }
+  std::size_t closed_modules() const { return closed_.size(); }
   std::string text(const std::string& title) const {
     return "digraph " + quoted(title) +
            " {\n"
@@ -296,7 +297,7 @@ GraphDrawing draw(const GraphForm& form, const std::vector<nn::NamedParameter>& 
                   const std::string& title, std::optional<std::int64_t> depth) {
   if (!depth) depth = readable_depth(form);
   const Drawer drawer(form, parameters, depth);
-  return {drawer.text(title), depth, drawer.boxes()};
+  return {drawer.text(title), depth, drawer.boxes(), drawer.closed_modules()};
 }
 
 void write_graph(const GraphDrawing& drawing, const std::filesystem::path& path) {

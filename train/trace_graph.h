@@ -46,8 +46,9 @@ class GraphForm final : public GraphObserver {
 struct GraphDrawing {
   std::string dot;  ///< "digraph ..."
   std::optional<std::int64_t>
-      depth;              ///< modules deeper than this are one box each; none: every operation is drawn
-  std::size_t boxes = 0;  ///< operations, parameters and closed modules that are drawn
+      depth;               ///< modules deeper than this are one box each; none: every operation is drawn
+  std::size_t boxes = 0;   ///< operations, parameters and closed modules that are drawn
+  std::size_t closed = 0;  ///< modules that are one box each
 };
 
 /// Draws `form` with the parameters of the model that made it, whose gradients are still there. `depth`: how many modules

@@ -59,7 +59,8 @@ GradCheckReport report_for(const Request& request) {
   if (request.config.config.empty()) return layer_report(request, Json::object());
   std::vector<std::string> sets = request.config.all_sets();
   sets.push_back("train.dtype=float64");
-  const Run run(ConfigDocument::load(request.config.config, sets));
+  const Run run(ConfigDocument::load(request.config.config, sets),
+                {.weights_follow = request.layer.empty() && !request.weights.empty()});
   if (!request.layer.empty()) return layer_report(request, run.effective()["model"]);
   if (!request.weights.empty()) load_weights(request.weights, run.model());
   return check_model(run, request.options, !request.weights.empty());

@@ -74,7 +74,7 @@ std::string write_graph(const Request& request, const GraphForm& form, const mod
   train::write_graph(drawing, request.graph);
   std::string said = fmt::format("graph of {} operations and {} parameters in {}\n", form.operations().size(),
                                  parameters.size(), request.graph);
-  if (drawing.depth)
+  if (drawing.closed > 0)
     said += fmt::format("drawn as {} boxes: a module deeper than {} is one box; --depth chooses\n",
                         drawing.boxes, *drawing.depth);
   return said;
@@ -92,6 +92,7 @@ int write_trace(const Request& request) {
     context.tokenizer = read_checkpoint_state(checkpoint).tokenizer;
     if (weights.empty()) weights = checkpoint.string();
   }
+  context.weights_follow = !weights.empty();
   const Run run(ConfigDocument::load(is_run ? path / "config.json" : path, request.config.all_sets()),
                 context);
   if (!weights.empty()) load_weights(weights, run.model());

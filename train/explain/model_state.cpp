@@ -81,21 +81,23 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
   if (latest)
     context.tokenizer = read_checkpoint_state(*latest).tokenizer;  // the text may have been edited since
   ModelState state;
+  std::int64_t last = 0;
+  std::optional<fs::path> from;
+  if (is_run) {
+    const std::int64_t saved = latest ? read_checkpoint_state(*latest).step : 0;
+    last = std::max(saved, recorded_steps(run_or_config));
+    state.step = step.value_or(saved);
+    from = nearest_checkpoint(run_or_config, state.step);
+  } else {
+    state.step = step.value_or(0);
+  }
+  context.weights_follow = from.has_value();
   state.run = std::make_unique<Run>(
       ConfigDocument::load(is_run ? run_or_config / "config.json" : run_or_config, sets), context);
   Run& run = *state.run;
   check(run);
-  std::optional<fs::path> from;
-  if (is_run) {
-    const std::int64_t saved = latest ? read_checkpoint_state(*latest).step : 0;
-    const std::int64_t last = std::max(saved, recorded_steps(run_or_config));
-    state.step = step.value_or(saved);
-    if (state.step > last) refuse_step(run_or_config, state.step, last, run.steps());
-    from = nearest_checkpoint(run_or_config, state.step);
-  } else {
-    state.step = step.value_or(0);
-    if (state.step > run.steps()) refuse_step(run_or_config, state.step, run.steps(), run.steps());
-  }
+  if (!is_run) last = run.steps();
+  if (state.step > last) refuse_step(run_or_config, state.step, last, run.steps());
   if (from && read_checkpoint_state(*from).step == state.step) {
     load_weights(*from, run.model());  // in any element type
     run.trainer().restore(state.step, std::nullopt);
