@@ -91,13 +91,16 @@ TEST_CASE("explain RUN: one row of an RMSNorm, all of them, and a scale that is 
   CHECK(has(run(folder, "explain run --layer norm1").out, "ALL 256 ROWS of this pass"));
   const json frozen = run(folder, "explain run --layer norm2 --json").json();
   CHECK_FALSE(frozen["all_rows"].contains("dscale"));
-  CHECK_FALSE(frozen.contains("sgd"));
-  CHECK_FALSE(has(run(folder, "explain run --layer norm2").out, "ONE SGD STEP"));
+  CHECK(frozen["sgd"]["scale"] == frozen["rows"][0]["forward"]["scale"]);
+  CHECK(has(run(folder, "explain run --layer norm2").out, "frozen: no step moves it"));
 }
 
 TEST_CASE("explain RUN: no step moves a scale that is frozen") {
   const TemporaryFolder folder;
-  train_six(folder, R"(--set 'train.freeze=["norm2.scale"]')");
+  train_six(folder, R"(--set 'train.freeze=["norm2.scale", "final_norm"]')");
+  const json all = run(folder, "explain run --layer final_norm --json").json();
+  CHECK(all["sgd"]["scale"] == all["scale"]);
+  CHECK(all["sgd"]["shift"] == all["shift"]);
   const json page = run(folder, "explain run --layer norm2 --json").json();
   CHECK(page["sgd"]["scale"] == page["scale"]);
   CHECK(page["sgd"]["shift"] != page["shift"]);
@@ -284,6 +287,18 @@ TEST_CASE("explain --json: what was asked with is there too") {
   CHECK(given("linear 2 3 --weight 1,0/0,1")["weight"] == json{{1, 0}, {0, 1}});
   CHECK(given("cross_entropy 2 1 / 0 1 --target 0,1")["target"] == json{0, 1});
   CHECK(given("rms_norm 1 7 --eps 0.5")["eps"] == 0.5);
+}
+
+TEST_CASE("explain: what a number must be, and what a masked row is, is said") {
+  const TemporaryFolder folder;
+  for (const char* betas : {"0.9,1", "-0.1,0.9", "nan,0.9"}) {
+    const Outcome outcome = handgrad_in(folder.path(), std::string("explain adam 1 --betas ") + betas);
+    CHECK(outcome.status > 0);
+    CHECK_MESSAGE(outcome.err.starts_with("explain adam: --betas must be at least 0 and below 1, got "),
+                  outcome.err);
+  }
+  CHECK(has(run(folder, "explain softmax -inf -inf").out, "handgrad's softmax makes zeros"));
+  CHECK_FALSE(has(run(folder, "explain softmax 1 -inf").out, "handgrad's softmax makes zeros"));
 }
 
 TEST_CASE("explain cross_entropy: the loss of more rows than are spelled out is their sum divided") {

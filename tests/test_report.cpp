@@ -11,6 +11,7 @@
 #include "handgrad/train/base64.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/report_data.h"
+#include "handgrad/train/report_metrics.h"
 #include "handgrad/train/report_norms.h"
 #include "handgrad/train/samples.h"
 #include "program.h"
@@ -260,6 +261,8 @@ TEST_CASE("gathering ends when nobody wants its page any more") {
   std::atomic<bool> stop{false};
   CHECK(handgrad::train::report_data(run, {.stop = &stop})["step"] == 3);
   stop = true;
+  CHECK_THROWS_AS(handgrad::train::report_norms(run, 1000, &stop), handgrad::Error);
+  CHECK_THROWS_AS(handgrad::train::report_metrics(run, {}, &stop), handgrad::Error);
   CHECK_THROWS_WITH_AS(handgrad::train::report_data(run, {.stop = &stop}),
                        doctest::Contains("stopped before"), handgrad::Error);
 }

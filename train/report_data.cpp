@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/core/error.h"
 #include "handgrad/train/report_metrics.h"
 #include "handgrad/train/report_norms.h"
 #include "handgrad/train/report_row.h"
@@ -80,6 +81,10 @@ Json parameters_of(const Run& run) {
 }
 
 }  // namespace
+
+void check_not_stopped(const std::atomic<bool>* stop) {
+  if (stop != nullptr && *stop) throw Error("report", "stopped before it was gathered");
+}
 
 Json report_data(const fs::path& folder, const ReportOptions& options) {
   const Json config = read_json(folder / "config.json");

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "handgrad/core/error.h"
+#include "handgrad/train/report_data.h"
 
 namespace handgrad::train {
 namespace {
@@ -35,7 +35,7 @@ void for_each_line(const std::filesystem::path& path, std::string_view with, con
                    const Visit& visit) {
   std::ifstream file(path, std::ios::binary);
   for (std::string text; std::getline(file, text);) {
-    if (stop && *stop) throw Error("report", "stopped before it was gathered");
+    check_not_stopped(stop);
     if (text.find(with) == std::string::npos) continue;  // much faster than to parse it
     const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (line.is_object() && line.contains("step") && line["step"].is_number_integer()) visit(line);

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "handgrad/core/error.h"
 #include "handgrad/train/base64.h"
 #include "handgrad/train/inspect.h"
 #include "handgrad/train/recording.h"
+#include "handgrad/train/report_data.h"
 
 namespace handgrad::train {
 namespace {
@@ -210,7 +210,7 @@ Json report_norms(const std::filesystem::path& folder, std::size_t budget, const
   for (const std::size_t i : plan.parameters) histories.emplace_back(recording, i, plan);
   std::size_t column = 0;
   recording.for_each_step(plan.parameters, [&](const std::vector<RecordedStep>& steps) {
-    if (stop && *stop) throw Error("report", "stopped before it was gathered");
+    check_not_stopped(stop);
     if (steps.empty()) return;
     const bool has_column = steps.front().step == plan.columns[column];
     for (std::size_t k = 0; k < steps.size(); ++k) histories[k].add(steps[k], has_column);

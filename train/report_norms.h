@@ -21,9 +21,9 @@ std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, s
 ///       {"name", "owner", "kind", "size", "start": 1 or null, "features": [16, ...], "last", "agreement", "below", "half",
 ///        "range", "mean", "values", "gradients", "before" or "updates"}]}
 ///
-/// `features` are ranked, those that moved farthest first; a vector of more than 192, or than `budget` bytes bear, has the first and
-/// the last of them only. Series are base64, a row of features for each column, in the run's element type. `last`, by
-/// contrast, has all features. With neither "before" nor "updates" an update is the difference of two columns. null when
+/// `features` are ranked, those that moved farthest first; a vector of more than 192 features, or of more than fit into
+/// `budget` bytes, has only the first and the last of them. Series are base64, a row of features for each column, in the
+/// run's element type. `last`, by contrast, has all features. With neither "before" nor "updates" an update is the difference of two columns. null when
 /// there is no recording, or no complete step in it. The recording is read once from end to end; Error soon after `stop`
 /// has become true.
 nlohmann::ordered_json report_norms(const std::filesystem::path& folder, std::size_t budget,

@@ -114,7 +114,7 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
   own.lists["upstream"] = {row_of(upstream_of(pass), row)};
   own.lists["eps"] = {Row{norm.eps()}};
   own.lists["lr"] = {Row{request.lr}};
-  Explanation page = explain_rms_norm(own);
+  Explanation page = explain_rms_norm(own, norm.scale.frozen());
   page.sheet.title = model_title(pass, norm.scale.numel());
   for (const std::string& line : pass.loss) page.sheet.title += "\n" + line;
   add_all_rows(page.sheet, pass, {&norm.scale});
@@ -123,10 +123,6 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
   Json numbers = Json::parse(page.json);
   numbers["sgd"] = std::move(numbers["step"]);  // here "step" is the run's
   numbers.erase("step");
-  if (norm.scale.frozen()) {
-    numbers.erase("sgd");
-    std::erase_if(page.sheet.sections, [](const Section& section) { return section.part == Part::step; });
-  }
   json.update(numbers);
   json["model_output"] = json_row(row_of(pass.y, row), pass.x.dtype());
   json["all_rows"] = all_rows_json(pass, {&norm.scale});

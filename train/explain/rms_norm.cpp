@@ -106,11 +106,14 @@ std::string python(const Request& request, const Row& scale, const std::vector<R
 
 void write_step(Page& page, const Request& request, Parameter& scale, double eps, double lr) {
   const std::size_t width = request.rows.front().size();
+  const bool frozen = scale.frozen();
   Sgd sgd({{"scale", &scale, nullptr}}, {.lr = lr});
   sgd.step(lr);
   page.in_row(-1);
   page.section(Part::step, "ONE SGD STEP, lr = " + constant_text(lr), width);
-  page.row("", "scale", fmt::format("scale - {} * d scale", constant_text(lr)), "scale", scale.array());
+  page.row("", "scale",
+           frozen ? "frozen: no step moves it" : fmt::format("scale - {} * d scale", constant_text(lr)),
+           "scale", scale.array());
   for (std::size_t i = 0; i < request.rows.size(); ++i)
     page.row("", "output", fmt::format("same x, new scale{}", of_rows(i, request.rows.size())),
              fmt::format("output_{}", i),
@@ -119,7 +122,9 @@ void write_step(Page& page, const Request& request, Parameter& scale, double eps
 
 }  // namespace
 
-Explanation explain_rms_norm(const Request& request) {
+Explanation explain_rms_norm(const Request& request) { return explain_rms_norm(request, false); }
+
+Explanation explain_rms_norm(const Request& request, bool scale_frozen) {
   const std::size_t width = request.rows.front().size(), rows = request.rows.size();
   const Row scale = row_option(request, "scale", width, 1, "feature of x");
   const std::vector<Row> upstream = upstream_option(request, rows, width);
@@ -154,6 +159,7 @@ Explanation explain_rms_norm(const Request& request) {
     page.section(Part::backward, "ALL ROWS share scale: its gradients add up", width);
     page.row("", "d scale", {}, "dscale", trained.grad());
   }
+  if (scale_frozen) trained.freeze();
   write_step(page, request, trained, eps, lr);
   return page.finish(usual_next(request), code);
 }

@@ -15,5 +15,7 @@ Explanation explain_gelu(const Request& request);
 Explanation explain_cross_entropy(const Request& request);
 Explanation explain_adam(const Request& request);
 /// @}
+/// Of a model's norm whose scale is perhaps frozen.
+Explanation explain_rms_norm(const Request& request, bool scale_frozen);
 
 }  // namespace handgrad::train::explain

@@ -114,7 +114,8 @@ function mapPanel(run, way, range, choose, jump) {
     const c = way.column(currentStep());
     cursor.toStep();
     const place = (state.at + 0.5) / width * 100;
-    flag.textContent = `step ${grouped(currentStep())}`;
+    const end = way.columns[way.last()];  // of two runs one may be shorter
+    flag.textContent = currentStep() > end ? `its last step, ${grouped(end)}` : `step ${grouped(currentStep())}`;
     flag.style.left = `clamp(2.2rem, ${place}%, calc(100% - 2.2rem))`;
     sentence.textContent = spread(way, c);
     let through = "";
