@@ -323,6 +323,10 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
       {"run --of momentum",
        "inspect: --of must be value, gradient, update, first_moment or second_moment, got momentum\n"
        "  try: handgrad inspect --help\n"},
+      {"run/inspect.bin", "inspect: 'run/inspect.bin' is a part of a run\n  try: handgrad inspect run\n"},
+      {"run/checkpoints",
+       "inspect: 'run/checkpoints' holds checkpoints\n"
+       "  try: one of them, or the run: handgrad inspect run\n"},
       {"run/config.json",
        "inspect: 'run/config.json' is no safetensors file\n"
        "  try: a run's folder, a checkpoint's, or a safetensors file; a config: handgrad config show "

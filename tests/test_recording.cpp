@@ -2,12 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "handgrad/train/inspect.h"
 #include "handgrad/train/session.h"
+#include "handgrad/train/text.h"
 #include "paths.h"
 #include "temporary_folder.h"
 
@@ -128,6 +130,32 @@ TEST_CASE("recording: a record that was cut short is as if it were not there") {
   std::ofstream(path) << "not a recording";
   CHECK_THROWS_WITH_AS(train::Recording{path}, doctest::Contains("is not a recording of a training run"),
                        Error);
+}
+
+TEST_CASE("inspect: a recording that ends before its run says where") {
+  const TemporaryFolder folder;
+  const std::filesystem::path run = folder.path() / "run";
+  train_into(run);
+  const std::filesystem::path file = run / train::kRecordingFile;
+  const train::Recording recording(file);
+  const std::int64_t record = 16 + [&] {
+    std::int64_t bytes = 0;
+    for (const auto& parameter : recording.parameters()) bytes += 8 + 2 * 4 * parameter.shape.numel();
+    return bytes;
+  }();
+  std::filesystem::resize_file(file,
+                               std::filesystem::file_size(file) - static_cast<std::uintmax_t>(2 * record));
+  CHECK(refused(run, {.steps = "5"}) == "inspect " + run.string() +
+                                            ": no step 5; step 4 of 6 is the last one recorded\n"
+                                            "  recorded  steps 0 to 4, every step\n"
+                                            "  try: --step last");
+}
+
+TEST_CASE("numbers of a run that went astray keep their columns") {
+  CHECK(train::fixed_text(-1.23456, 3) == "-1.235");
+  CHECK(train::fixed_text(999999, 1) == "999999.0");
+  CHECK(train::fixed_text(-142955760394236.0, 3) == "-1.4e+14");
+  CHECK(train::fixed_text(std::numeric_limits<double>::infinity(), 3) == "inf");
 }
 
 TEST_CASE("inspect: csv has one line for each step, name and index") {

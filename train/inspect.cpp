@@ -8,6 +8,8 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/program_name.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train {
 double agreement(double sum, double sum_of_absolute_values) {
@@ -41,6 +43,10 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
     throw Error("inspect", fmt::format("'{}' does not exist", title), {},
                 "a run folder or a safetensors file");
   if (std::filesystem::is_regular_file(run_or_file)) return inspect_file(run_or_file, options, out);
+  if (!std::filesystem::exists(run_or_file / "config.json") && run_or_file.filename() == "checkpoints")
+    throw Error("inspect", fmt::format("'{}' holds checkpoints", title), {},
+                fmt::format("one of them, or the run: {} inspect {}", program_name(),
+                            shell_word(run_or_file.parent_path().string())));
   const bool is_run = std::filesystem::exists(run_or_file / kRecordingFile) ||
                       std::filesystem::exists(run_or_file / "checkpoints");
   if (!is_run && std::filesystem::exists(run_or_file / kModelFile))  // a checkpoint's folder, or another's

@@ -50,6 +50,10 @@ void write_table(const nn::SafetensorsReader& file, const Entries& entries, bool
 }  // namespace
 
 void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out) {
+  if (path.filename() == kRecordingFile || path.filename() == kStatisticsFile)
+    throw Error("inspect", fmt::format("'{}' is a part of a run", path.string()), {},
+                fmt::format("{} inspect {}", program_name(),
+                            shell_word(path.has_parent_path() ? path.parent_path().string() : ".")));
   if (path.extension() == ".json")
     throw Error(
         "inspect", fmt::format("'{}' is no safetensors file", path.string()), {},

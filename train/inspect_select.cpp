@@ -10,8 +10,10 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/pattern.h"
+#include "handgrad/train/checkpoint.h"
 #include "handgrad/train/inspect.h"
 #include "handgrad/train/program_name.h"
+#include "handgrad/train/run_folder.h"
 
 namespace handgrad::train {
 namespace {
@@ -152,8 +154,19 @@ bool only_checkpoints(const Selection& s) {
       fmt::format("--step {}", after == steps.begin() ? *after : *(after - 1)));
 }
 
-[[noreturn]] void refuse_step(const Selection& s, std::int64_t step) {
-  const std::int64_t every = s.history.recording()->every(), last = s.history.last_step();
+/// What may be asked instead of a step that is not recorded yet: to finish the run, where that can be done.
+std::string advice_beyond(const Selection& s, std::int64_t last) {
+  const std::filesystem::path run = s.title;
+  if (RunFolder::in_use(run)) return "--step last; it is still training";
+  const std::vector<std::int64_t> saved = steps_of_checkpoints(run);
+  if (s.planned_steps <= last || saved.empty() || saved.back() >= s.planned_steps) return "--step last";
+  return fmt::format("--step last, or finish it first: {} train --resume {}", program_name(),
+                     shell_word(s.title));
+}
+
+/// `last`: the last step of which anything was recorded.
+[[noreturn]] void refuse_step(const Selection& s, std::int64_t step, std::int64_t last) {
+  const std::int64_t every = s.history.recording()->every();
   const bool statistics = s.history.has_statistics();
   const std::string often = every == 1 ? "step" : fmt::format("{} steps", every);
   const std::string recorded =
@@ -167,11 +180,7 @@ bool only_checkpoints(const Selection& s) {
               step <= last && statistics ? fmt::format("step {} has statistics, no values", step)
                                          : fmt::format("no step {}; {}", step, how_far(s, last)),
               {{"recorded ", recorded}},
-              step > last ? (s.planned_steps > last
-                                 ? fmt::format("--step last, or finish it first: {} train --resume {}",
-                                               program_name(), shell_word(s.title))
-                                 : std::string("--step last"))
-                          : fmt::format("--step {}", step / every * every));
+              step > last ? advice_beyond(s, last) : fmt::format("--step {}", step / every * every));
 }
 
 void parse_steps(Selection& s, const std::string& text) {
@@ -200,12 +209,12 @@ void choose_steps(Selection& s, const std::string& text, bool numbers) {
   parse_steps(s, text);
   const bool saved = only_checkpoints(s);
   for (const std::int64_t step : {s.first, s.last})
-    if (!saved && step > end) refuse_step(s, step);
+    if (!saved && step > end) refuse_step(s, step, end);
   for (const std::size_t i : s.parameters)
     for (const std::int64_t step : s.steps(i))
       if (!numbers || s.history.has_numbers(i, step)) return;
   if (saved) refuse_checkpoint(s);
-  refuse_step(s, s.first);
+  refuse_step(s, s.first, end);
 }
 
 }  // namespace
