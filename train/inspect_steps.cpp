@@ -17,7 +17,7 @@ std::string index_text(std::size_t i) { return fmt::format("[{}]", i); }
 
 /// Values are about one; gradients, updates and moments may be very small.
 std::string number_text(double number, Quantity of) {
-  return of == Quantity::value ? fmt::format("{:.6f}", number) : fmt::format("{:.3g}", number);
+  return of == Quantity::value ? fixed_text(number, 6) : fmt::format("{:.3g}", number);
 }
 
 std::string norm_text(const std::optional<double>& norm) {

@@ -113,8 +113,8 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
     const auto top = std::max_element(d.heights.begin(), d.heights.end());
     out << fmt::format("{:<{}}  {}  ", name, width, sparkline(d.heights, *top, spark, options.ascii));
     if (value && d.last) {
-      out << fmt::format("{:>6} {:>7.3f}    by step {}\n", fmt::format("[{}]", d.last->farthest),
-                         d.last->farthest_value, half_way(d.heights, d.steps));
+      out << fmt::format("{:>6} {:>7}    by step {}\n", fmt::format("[{}]", d.last->farthest),
+                         fixed_text(d.last->farthest_value, 3), half_way(d.heights, d.steps));
     } else {
       out << fmt::format("{:>8.3g} step {:<4} {:>8.3g}\n", *top,
                          d.steps[static_cast<std::size_t>(top - d.heights.begin())], d.heights.back());
@@ -139,10 +139,10 @@ constexpr std::size_t kFeatureColumns = 42;  // beside the picture
 
 void write_feature(const Way& way, std::size_t i, double top, const InspectOptions& options,
                    std::ostream& out) {
-  out << fmt::format("  {:>7}  {:>6.3f}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), way.last[i],
-                     sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
-                     half_way(way.distances[i], way.steps),
-                     agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
+  out << fmt::format(
+      "  {:>7}  {:>6}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
+      sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
+      half_way(way.distances[i], way.steps), agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
 }
 
 void write_ranking(const Selection& s, const InspectOptions& options, std::ostream& out) {
@@ -162,9 +162,9 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
     top = std::max(top, *std::max_element(element.begin(), element.end()));
 
   const std::int64_t every = s.history.recording()->every();
-  out << fmt::format("{} {}, steps 0 to {}{};{}all lines to the same height, {:.3f}\n\n", p.name,
-                     p.shape.text(), way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
-                     options.columns < kWideColumns ? "\n" : " ", top);
+  out << fmt::format("{} {}, steps 0 to {}{};{}all lines to the same height, {}\n\n", p.name, p.shape.text(),
+                     way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
+                     options.columns < kWideColumns ? "\n" : " ", fixed_text(top, 3));
   const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
   out << fmt::format("  {:>7}  {:>6}   {:<{}}  {:<9}  {}\n", "feature", "value",
                      "distance from " + start_text(way.start), columns, "half way",
@@ -187,7 +187,8 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
              13, options.columns)
       << "\n";
   out << next_lines(
-      {{fmt::format("{} inspect {} {} --step 1:5", program_name(), shell_word(s.title), p.name),
+      {{fmt::format("{} inspect {} {} --step 1:{}", program_name(), shell_word(s.title), p.name,
+                    std::min<std::int64_t>(5, s.last)),
         "its first steps, in numbers"},
        {fmt::format("{} inspect {} {} --format csv", program_name(), shell_word(s.title), p.name),
         "every number"}},

@@ -1,6 +1,7 @@
 #include "handgrad/train/text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,11 @@ std::string bytes_text(double bytes) {
     unit = next;
   }
   return fmt::format("{:.1f} {}", bytes, unit);
+}
+
+std::string fixed_text(double value, int decimals) {
+  if (std::abs(value) < 1e6 || !std::isfinite(value)) return fmt::format("{:.{}f}", value, decimals);
+  return fmt::format("{:.2g}", value);
 }
 
 std::string duration_text(double seconds) {

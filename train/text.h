@@ -16,6 +16,9 @@ std::string plural(std::int64_t n, const char* one, const char* many);
 /// Bytes as a person reads them: "96 B", "59.8 KiB", "621.8 MiB", "2.4 GiB".
 std::string bytes_text(double bytes);
 
+/// With so many decimals; from a million on with an exponent, so that a table of a run that went astray stays one.
+std::string fixed_text(double value, int decimals);
+
 /// A time as a person reads it: "35 s", "12 min", "3.4 h", "12 days".
 std::string duration_text(double seconds);
 

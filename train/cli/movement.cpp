@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "handgrad/train/recording.h"
+#include "handgrad/train/text.h"
 
 namespace handgrad::train::cli {
 namespace {
@@ -98,7 +99,7 @@ std::string distance_name(const Movement& movement, const std::string& kind) {
 
 std::string distance_text(double distance) {
   if (distance == 0) return "0";
-  return distance < 0.01 ? fmt::format("{:.4f}", distance) : fmt::format("{:.3f}", distance);
+  return distance < 0.01 ? fmt::format("{:.4f}", distance) : fixed_text(distance, 3);
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }

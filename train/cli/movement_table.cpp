@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostModules = 3;     // side by side
 constexpr std::size_t kModuleColumns = 90;  // that they take
 
-std::string loss_text(std::optional<double> loss) { return loss ? fmt::format("{:.3f}", *loss) : "-"; }
+std::string loss_text(std::optional<double> loss) { return loss ? fixed_text(*loss, 3) : "-"; }
 
 std::string trimmed(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
@@ -25,8 +25,8 @@ std::size_t module_width(const std::string& owner) {
 }
 
 std::string index_and_value(const Moving& m, const Statistics& s) {
-  return fmt::format("{:>5} {:>6.3f}", fmt::format("[{}]", s.farthest),
-                     m.parameter->array().value(static_cast<std::int64_t>(s.farthest)));
+  return fmt::format("{:>5} {:>6}", fmt::format("[{}]", s.farthest),
+                     fixed_text(m.parameter->array().value(static_cast<std::int64_t>(s.farthest)), 3));
 }
 
 }  // namespace
@@ -96,8 +96,8 @@ std::string final_table(const Movement& movement, std::int64_t step, Layout layo
     text += fmt::format("{:<{}} {:>6} {:>6} {:>6} {:>12}\n", "", width, "mean", "min", "max", "farthest");
     for (const Moving& m : movement.moving()) {
       const Statistics s = statistics(m.parameter->values(), m.start);
-      text += fmt::format("{:<{}} {:>6.3f} {:>6.3f} {:>6.3f} {}\n", m.name, width, s.mean, s.min, s.max,
-                          index_and_value(m, s));
+      text += fmt::format("{:<{}} {:>6} {:>6} {:>6} {}\n", m.name, width, fixed_text(s.mean, 3),
+                          fixed_text(s.min, 3), fixed_text(s.max, 3), index_and_value(m, s));
     }
     return text;
   }
@@ -117,7 +117,8 @@ std::string final_table(const Movement& movement, std::int64_t step, Layout layo
         continue;
       }
       const Statistics s = statistics(m->parameter->values(), m->start);
-      line += fmt::format("  {:>6.3f} {:>6.3f} {:>6.3f}   {}", s.mean, s.min, s.max, index_and_value(*m, s));
+      line += fmt::format("  {:>6} {:>6} {:>6}   {}", fixed_text(s.mean, 3), fixed_text(s.min, 3),
+                          fixed_text(s.max, 3), index_and_value(*m, s));
     }
     text += trimmed(line);
   }

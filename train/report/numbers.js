@@ -22,9 +22,10 @@ function general(value, digits = 8) {
   return `${Number(mantissa)}e${sign}${power.replace(/[+-]/, "").padStart(2, "0")}`;
 }
 
-/// With a fixed number of decimals, as tables print it.
+/// With a fixed number of decimals, as tables print it; from a million on with an exponent.
 function fixed(value, decimals = 3) {
-  return isNumber(value) ? value.toFixed(decimals) : notFinite(value);
+  if (!isNumber(value)) return notFinite(value);
+  return Math.abs(value) < 1e6 ? value.toFixed(decimals) : general(value, 2);
 }
 
 function notFinite(value) {
