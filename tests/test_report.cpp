@@ -1,6 +1,8 @@
 // The report: what a page is given of a run. What the page makes of it is seen in a browser, tests/browser.
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -249,6 +251,21 @@ TEST_CASE("a run of GPT-2's norms makes a page below 3 MB that says what it leav
     CHECK(parameter["features"].size() >= 24);
     CHECK(parameter["features"][0] == 767);  // the farthest, and the one that stayed
     CHECK(parameter["features"].back() == 300);
+  }
+}
+
+TEST_CASE("a report goes into a file, whole or not at all, and knows its run without a slash") {
+  const TemporaryFolder folder;
+  REQUIRE(handgrad_in(folder.path(),
+                      "train " HANDGRAD_SOURCE_DIR "/configs/toy.json --quiet --out run --set train.steps=3")
+              .status == 0);
+  REQUIRE(handgrad_in(folder.path(), "report run/").status == 0);
+  CHECK(data_of(folder.path() / "run" / "report.html")["runs"][0]["path"] == "run");
+  REQUIRE(::mkfifo((folder.path() / "pipe").c_str(), 0600) == 0);
+  for (const char* out : {"pipe", "run"}) {
+    const Outcome outcome = handgrad_in(folder.path(), std::string("report run --out ") + out);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.err == "report: --out '" + std::string(out) + "' is no file\n  try: the name of a file\n");
   }
 }
 

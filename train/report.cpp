@@ -90,13 +90,18 @@ void write_page(const fs::path& out, const std::string& page) {
   file << page << std::flush;
   std::error_code error;
   if (file) fs::rename(beside, out, error);
+  const int reason = errno;
+  std::error_code ignored;
+  if (!file || error) fs::remove(beside, ignored);  // half a page on a full disk
   if (!file || error)
     throw Error("report", "'" + out.string() +
-                              "' cannot be written: " + (error ? error.message() : std::strerror(errno)));
+                              "' cannot be written: " + (error ? error.message() : std::strerror(reason)));
 }
 
 void refuse_strange_file(const fs::path& out) {
   if (!fs::exists(out)) return;
+  if (!fs::is_regular_file(out))
+    throw Error("report", "--out '" + out.string() + "' is no file", {}, "the name of a file");
   std::ifstream file(out, std::ios::binary);
   std::string beginning(200, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));

@@ -17,9 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+/// Without the slash that may end it.
+fs::path plain(const fs::path& folder) { return folder.has_filename() ? folder : folder.parent_path(); }
+
 std::string name_of(const fs::path& folder) {
-  const fs::path path = fs::absolute(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+  return plain(fs::absolute(folder).lexically_normal()).filename().string();
 }
 
 /// What a file holds; an empty object where it is not there, or is no JSON.
@@ -96,7 +98,7 @@ Json report_data(const fs::path& folder, const ReportOptions& options) {
   const std::int64_t step =
       std::max(metrics["last"].get<std::int64_t>(), columns.empty() ? 0 : columns.back());
   Json data{{"name", name_of(folder)},
-            {"path", folder.generic_string()},
+            {"path", plain(folder).generic_string()},
             {"state", state_of(step, steps, options.running, !metrics["non_finite"].is_null())},
             {"step", step},
             {"steps", steps},
