@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -35,6 +36,20 @@ void furnish(const fs::path& run) {
 }
 
 }  // namespace
+
+TEST_CASE("run folder: a start that was broken off is no run") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  fs::create_directory(run);
+  std::ofstream(run / "log.txt") << "step 0 of 3\n";
+  std::ofstream(run / "config.json.unfinished") << "{";
+  const std::string train =
+      "train " HANDGRAD_SOURCE_DIR "/configs/toy.json --quiet --out run --set train.steps=3";
+  CHECK(handgrad_in(folder.path(), train).status == 0);
+  CHECK(fs::exists(run / "checkpoints" / "step-000003"));
+  CHECK_FALSE(fs::exists(run / "config.json.unfinished"));
+  CHECK(handgrad_in(folder.path(), train).status == 1);  // now it is one
+}
 
 TEST_CASE("run folder: a run that fails before its first step leaves no folder") {
   const TemporaryFolder folder;

@@ -140,7 +140,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path))
     throw Error("train", fmt::format("--out '{}' is a file; a run needs a folder", path.string()));
-  bool holds_run = false;
+  bool begun = false;
   if (fs::is_directory(path, error)) {
     for (const auto& entry : fs::directory_iterator(path)) {
       if (!is_ours(entry.path()))
@@ -148,10 +148,12 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
                     fmt::format("--out '{}' holds something that is no part of a run: {}", path.string(),
                                 entry.path().filename().string()),
                     {}, "another folder: --out runs/NAME");
-      holds_run = true;
     }
   }
-  if (holds_run && existing == Existing::refuse)
+  // A start that was broken off leaves a log, perhaps half a config, and nothing to lose.
+  for (const char* file : {"config.json", "metrics.jsonl", "checkpoints", kReplaced})
+    begun = begun || fs::exists(path / file);
+  if (begun && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
                 fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
                             shell_word(path.string())));
