@@ -297,6 +297,15 @@ TEST_CASE("explain: what a number must be, and what a masked row is, is said") {
     CHECK_MESSAGE(outcome.err.starts_with("explain adam: --betas must be at least 0 and below 1, got "),
                   outcome.err);
   }
+  const Outcome part = handgrad_in(folder.path(), "explain adam 0.1 --part forward");
+  CHECK(part.status == 2);
+  CHECK(part.err == "explain adam: there is no part forward here\n  try: --part step\n");
+  // What is shown as given is what float32 holds of it.
+  const json narrow = run(folder, "explain layer_norm 16777217 1 --dtype float32 --json").json();
+  CHECK(narrow["rows"][0]["x"] == json{16777216, 1});
+  CHECK(has(run(folder, "explain layer_norm 16777217 1 --dtype float32").out, "(16777216 + 1)"));
+  const json masked = run(folder, "explain cross_entropy -inf -inf --json").json();
+  CHECK(masked["rows"][0]["backward"]["dlogits_by_formula"] == masked["rows"][0]["backward"]["dlogits"]);
   CHECK(has(run(folder, "explain softmax -inf -inf").out, "handgrad's softmax makes zeros"));
   CHECK_FALSE(has(run(folder, "explain softmax 1 -inf").out, "handgrad's softmax makes zeros"));
 }

@@ -244,7 +244,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "explain: --part must be all, forward, backward or step, got middle\n"
        "  try: handgrad explain --help\n"},
       {"explain softmax 1 2 3 --part step", 2,
-       "explain softmax: there is no part step here\n  try: --part forward, --part backward\n"},
+       "explain softmax: there is no part step here\n  try: --part forward or --part backward\n"},
       {"explain softmax 1 2 --json --blank", 2, "explain softmax: --json and --blank do not go together\n  try: one of them\n"},
       {"explain run --layer final_norm --at -.5", 2,
        "explain run: --at: char tokenizer: every character must be one of the 33 it knows, got \"-\" (U+002D) at character 0, byte offset 0\n"},

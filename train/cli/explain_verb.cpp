@@ -106,6 +106,17 @@ void refuse_together(const Typed& typed) {
                      "one of them");
 }
 
+[[noreturn]] void refuse_part(const Typed& typed, const std::vector<explain::Section>& sections) {
+  std::vector<std::string> there;
+  for (const auto& [part, option] :
+       {std::pair{explain::Part::forward, "--part forward"},
+        std::pair{explain::Part::backward, "--part backward"}, std::pair{explain::Part::step, "--part step"}})
+    for (const explain::Section& section : sections)
+      if (section.part == part && (there.empty() || there.back() != option)) there.emplace_back(option);
+  throw ValueError("explain " + typed.what, fmt::format("there is no part {} here", typed.part), {},
+                   listed(there, "or"));
+}
+
 void print(const explain::Explanation& explanation, const Typed& typed) {
   if (typed.json) {
     fmt::print("{}\n", explanation.json);
@@ -118,8 +129,7 @@ void print(const explain::Explanation& explanation, const Typed& typed) {
     const auto& sections = explanation.sheet.sections;
     if (options.part != explain::Part::all &&
         std::none_of(sections.begin(), sections.end(), [&](const auto& s) { return s.part == options.part; }))
-      throw ValueError("explain " + typed.what, fmt::format("there is no part {} here", typed.part), {},
-                       "--part forward, --part backward");
+      refuse_part(typed, sections);
     explain::Sheet sheet = explanation.sheet;
     if (typed.blank) sheet.next = {{command_of(typed), "the key"}};
     fmt::print("{}", text(sheet, options));

@@ -62,7 +62,7 @@ void write_row(Page& page, const RecordedGraph& graph, const Tensor& x, std::int
   page.row("3", "d shifted", "+ d powers * powers", "d_shifted_by_powers", powers.given[0]);
   page.row("", "d logits", "both together", "dlogits", x.grad());
 
-  const Tensor p = softmax(x.detach());
+  const Tensor p = Tensor::constant(powers.y) / Tensor::constant(total.y);
   page.section(Part::backward, "THE SAME IN ONE FORMULA" + of, width);
   page.say("d logits = d loss * (p - 1 at the target),   p = softmax(logits) = powers / sum");
   page.row("", "p", {}, "p", p.array());

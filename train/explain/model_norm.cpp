@@ -70,6 +70,16 @@ void add_all_rows(Sheet& page, const ModelPass& pass, std::initializer_list<cons
   page.sections.insert(place, std::move(s));
 }
 
+/// What may be typed after the page.
+std::vector<std::pair<std::string, std::string>> next_of(const ModelRequest& request, const ModelPass& pass) {
+  std::vector<std::pair<std::string, std::string>> next{
+      {request.command + " --json", "every number, in full"}};
+  if (!request.step && pass.state.step < pass.state.last && std::filesystem::is_directory(request.run))
+    next.emplace_back(fmt::format("{} --step {}", request.command, pass.state.last),
+                      "after the last step that was recorded, which is made again");
+  return next;
+}
+
 /// Which row of which module it is.
 Json place_json(const ModelPass& pass) {
   return {{"module", pass.path},
@@ -98,7 +108,7 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
                                  .lr_note = ", with this row alone"};
   Sheet page = sheet(q, a, wording);
   add_all_rows(page, pass, {&norm.scale, &norm.shift});
-  page.next = {{request.command + " --json", "every number, in full"}};
+  page.next = next_of(request, pass);
   Json json = place_json(pass);
   json.update(to_json(q, a));
   json["model_output"] = json_row(own, q.dtype);
@@ -118,7 +128,7 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
   page.sheet.title = model_title(pass, norm.scale.numel());
   for (const std::string& line : pass.loss) page.sheet.title += "\n" + line;
   add_all_rows(page.sheet, pass, {&norm.scale});
-  page.sheet.next = {{request.command + " --json", "every number, in full"}};
+  page.sheet.next = next_of(request, pass);
   Json json = place_json(pass);
   Json numbers = Json::parse(page.json);
   numbers["sgd"] = std::move(numbers["step"]);  // here "step" is the run's

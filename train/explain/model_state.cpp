@@ -81,11 +81,10 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
   if (latest)
     context.tokenizer = read_checkpoint_state(*latest).tokenizer;  // the text may have been edited since
   ModelState state;
-  std::int64_t last = 0;
   std::optional<fs::path> from;
   if (is_run) {
     const std::int64_t saved = latest ? read_checkpoint_state(*latest).step : 0;
-    last = std::max(saved, recorded_steps(run_or_config));
+    state.last = std::max(saved, recorded_steps(run_or_config));
     state.step = step.value_or(saved);
     from = nearest_checkpoint(run_or_config, state.step);
   } else {
@@ -96,8 +95,8 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
       ConfigDocument::load(is_run ? run_or_config / "config.json" : run_or_config, sets), context);
   Run& run = *state.run;
   check(run);
-  if (!is_run) last = run.steps();
-  if (state.step > last) refuse_step(run_or_config, state.step, last, run.steps());
+  if (!is_run) state.last = run.steps();
+  if (state.step > state.last) refuse_step(run_or_config, state.step, state.last, run.steps());
   if (from && read_checkpoint_state(*from).step == state.step) {
     load_weights(*from, run.model());  // in any element type
     run.trainer().restore(state.step, std::nullopt);

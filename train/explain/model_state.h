@@ -17,6 +17,7 @@ namespace handgrad::train::explain {
 struct ModelState {
   std::unique_ptr<Run> run;  ///< its trainer stands at `step`
   std::int64_t step = 0;     ///< updates made
+  std::int64_t last = 0;     ///< as far as the run's recording or its checkpoints go
   std::string origin;        ///< "weights from checkpoint step-000300", "re-run from step 100 to 137"
 };
 

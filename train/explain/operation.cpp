@@ -79,6 +79,11 @@ std::string comma_separated(const Row& row) {
   return text;
 }
 
+/// What a page shows as given is what the engine was given.
+void round_to_float(Row& row) {
+  for (double& number : row) number = static_cast<double>(static_cast<float>(number));
+}
+
 /// `row` with as many numbers as there must be.
 Row fitted(Row row, std::size_t width, double filler) {
   row.resize(width, filler);
@@ -109,7 +114,13 @@ Explanation explain(const Request& request) {
              fmt::format("every row needs as many numbers as the first, {}, got {} in row {}", width,
                          request.rows[i].size(), i + 1),
              {{"x", typed(request.rows)}});
-  return operation->explain(request);
+  if (request.dtype != DType::float32) return operation->explain(request);
+  Request narrow = request;
+  for (Row& row : narrow.rows) round_to_float(row);
+  for (const char* name : {"scale", "shift", "upstream", "weight", "bias", "keys", "values"})
+    if (const auto found = narrow.lists.find(name); found != narrow.lists.end())
+      for (Row& row : found->second) round_to_float(row);
+  return operation->explain(narrow);
 }
 
 double number_option(const Request& request, const std::string& name, double otherwise, double least) {
