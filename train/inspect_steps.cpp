@@ -22,7 +22,7 @@ std::string number_text(double number, Quantity of) {
 
 std::string norm_text(const std::optional<double>& norm) {
   if (!norm) return "-";
-  return *norm >= 1e-3 || *norm == 0 ? fmt::format("{:.4f}", *norm) : fmt::format("{:.3g}", *norm);
+  return *norm >= 1e-3 || *norm == 0 ? fixed_text(*norm, 4) : fmt::format("{:.3g}", *norm);
 }
 
 std::string steps_heading(const Selection& s) {

@@ -137,11 +137,18 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
 
 constexpr std::size_t kFeatureColumns = 42;  // beside the picture
 
-void write_feature(const Way& way, std::size_t i, double top, const InspectOptions& options,
-                   std::ostream& out) {
+/// Of the column of values.
+std::size_t value_width(const Way& way) {
+  std::size_t width = 6;
+  for (const double value : way.last) width = std::max(width, fixed_text(value, 3).size());
+  return width;
+}
+
+void write_feature(const Way& way, std::size_t i, std::size_t width, double top,
+                   const InspectOptions& options, std::ostream& out) {
   out << fmt::format(
-      "  {:>7}  {:>6}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
-      sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
+      "  {:>7}  {:>{}}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
+      width, sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
       half_way(way.distances[i], way.steps), agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
 }
 
@@ -166,7 +173,8 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
                      way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
                      options.columns < kWideColumns ? "\n" : " ", fixed_text(top, 3));
   const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
-  out << fmt::format("  {:>7}  {:>6}   {:<{}}  {:<9}  {}\n", "feature", "value",
+  const std::size_t width = value_width(way);
+  out << fmt::format("  {:>7}  {:>{}}   {:<{}}  {:<9}  {}\n", "feature", "value", width,
                      "distance from " + start_text(way.start), columns, "half way",
                      options.columns < kWideColumns ? "agreement" : "agreement of gradients");
   const bool shorten = !options.all && ranked.size() > kFirst + kLastOnes + 1;
@@ -175,7 +183,7 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
       out << fmt::format("  {:>7}  {} more: --all\n", "...", ranked.size() - kFirst - kLastOnes);
       k = ranked.size() - kLastOnes;
     }
-    write_feature(way, ranked[k], top, options, out);
+    write_feature(way, ranked[k], width, top, options, out);
   }
   out << "\n  agreement  "
       << wrapped(
