@@ -27,9 +27,10 @@ void refuse_file(const std::filesystem::path& path, const char* what, int error_
               std::string(what) + ": " + std::generic_category().message(error_number));
 }
 
-DurableFile::DurableFile(const std::filesystem::path& path) : path_(path) {
+DurableFile::DurableFile(const std::filesystem::path& path, const std::filesystem::path& shown)
+    : path_(path), shown_(shown.empty() ? path : shown) {
   file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) refuse_file(path_, "cannot be written", errno);
+  if (file_ < 0) refuse_file(shown_, "cannot be written", errno);
 }
 
 DurableFile::~DurableFile() {
@@ -45,17 +46,29 @@ void DurableFile::write(const void* data, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::write(file_, next, std::min(bytes, kLargestWrite));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse_file(path_, "cannot be written", errno);
+    if (written < 0) refuse_file(shown_, "cannot be written", errno);
     next += written;
     bytes -= static_cast<std::size_t>(written);
   }
 }
 
 void DurableFile::finish() {
-  if (!synced(file_)) refuse_file(path_, "cannot be written", errno);
+  if (!synced(file_)) refuse_file(shown_, "cannot be written", errno);
   const int file = file_;
   file_ = -1;
-  if (close(file) != 0) refuse_file(path_, "cannot be written", errno);
+  if (close(file) != 0) refuse_file(shown_, "cannot be written", errno);
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path beside = path.string() + kUnfinished;
+  DurableFile file(beside, path);
+  file.write(text);
+  file.finish();
+  std::error_code error, ignored;
+  std::filesystem::rename(beside, path, error);
+  if (!error) return;
+  std::filesystem::remove(beside, ignored);
+  refuse_file(path, "cannot be written", error.value());
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -15,8 +15,8 @@ namespace handgrad::nn {
 /// finished is removed by the destructor.
 class DurableFile {
  public:
-  /// Makes the file, or empties the old one.
-  explicit DurableFile(const std::filesystem::path& path);
+  /// Makes the file, or empties the old one. `shown`: what errors name in place of it; empty: itself.
+  explicit DurableFile(const std::filesystem::path& path, const std::filesystem::path& shown = {});
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
@@ -29,9 +29,15 @@ class DurableFile {
   void finish();
 
  private:
-  std::filesystem::path path_;
+  std::filesystem::path path_, shown_;
   int file_ = -1;
 };
+
+/// Ends the name of what is being written beside the thing itself.
+inline constexpr const char* kUnfinished = ".unfinished";
+
+/// Written beside, as PATH.unfinished, and renamed: the file is the old one or holds `text`, never a part of it.
+void replace_file(const std::filesystem::path& path, std::string_view text);
 
 /// Waits until the names in `folder` (files made, renamed, removed) are on the disk.
 void sync_folder(const std::filesystem::path& folder);

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "handgrad/nn/durable_file.h"
 #include "handgrad/nn/safetensors.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/name_report.h"
@@ -284,8 +285,15 @@ TEST_CASE("checkpoint: H84 a disk without room is an error with path and reason,
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
   const std::string text =
       message_without<Error>(folder.path(), [&] { save_checkpoint(folder.path(), training.trainer); });
+  std::ofstream(folder.path() / "page") << "the old one";
+  const std::string page = message_without<Error>(
+      folder.path(), [&] { nn::replace_file(folder.path() / "page", std::string(8192, 'x')); });
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, old_handler);
+  CHECK(page == "\"page\": cannot be written: File too large");
+  CHECK(contents(folder.path()).at("page") == "the old one");
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "page.unfinished"));
+  std::filesystem::remove(folder.path() / "page");
   CHECK(text == "\"step-000002.unfinished/model.safetensors\": cannot be written: File too large");
   CHECK(contents(folder.path()) == before);
 

@@ -262,6 +262,8 @@ TEST_CASE("a report goes into a file, whole or not at all, and knows its run wit
   REQUIRE(handgrad_in(folder.path(), "report run/").status == 0);
   CHECK(data_of(folder.path() / "run" / "report.html")["runs"][0]["path"] == "run");
   REQUIRE(::mkfifo((folder.path() / "pipe").c_str(), 0600) == 0);
+  CHECK(handgrad_in(folder.path(), "report run --out nowhere/page.html").err ==
+        "\"nowhere/page.html\": cannot be written: No such file or directory\n");
   for (const char* out : {"pipe", "run"}) {
     const Outcome outcome = handgrad_in(folder.path(), std::string("report run --out ") + out);
     CHECK(outcome.status == 1);

@@ -29,7 +29,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormatVersion = 1;
 constexpr const char* kStateFile = "state.json";
 constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kUnfinished = ".unfinished";
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& message, const std::string& advice = "") {
   throw Error('"' + path.string() + '"', message, {}, advice);
@@ -50,7 +49,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 void remove_unfinished(const fs::path& checkpoints) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints)) {
-    if (entry.path().filename().string().ends_with(kUnfinished)) fs::remove_all(entry.path(), ignored);
+    if (entry.path().filename().string().ends_with(nn::kUnfinished)) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -104,7 +103,7 @@ fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer,
                          const CheckpointOrigin& origin) {
   const fs::path place = checkpoints / checkpoint_name(trainer.step_count());
   fs::path unfinished = place;
-  unfinished += kUnfinished;
+  unfinished += nn::kUnfinished;
   try {
     fs::create_directories(checkpoints);
     remove_unfinished(checkpoints);

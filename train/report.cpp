@@ -1,14 +1,12 @@
 #include "handgrad/train/report.h"
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/config_error.h"
+#include "handgrad/nn/durable_file.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/report_parts.h"
@@ -83,21 +81,6 @@ std::string filled(std::string_view page,
   return text;
 }
 
-/// Written beside and renamed, so that whoever has the page open never sees half of it.
-void write_page(const fs::path& out, const std::string& page) {
-  const fs::path beside = out.string() + ".unfinished";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file << page << std::flush;
-  std::error_code error;
-  if (file) fs::rename(beside, out, error);
-  const int reason = errno;
-  std::error_code ignored;
-  if (!file || error) fs::remove(beside, ignored);  // half a page on a full disk
-  if (!file || error)
-    throw Error("report", "'" + out.string() +
-                              "' cannot be written: " + (error ? error.message() : std::strerror(reason)));
-}
-
 void refuse_strange_file(const fs::path& out) {
   if (!fs::exists(out)) return;
   if (!fs::is_regular_file(out))
@@ -160,11 +143,11 @@ void write_report(const std::vector<fs::path>& runs, const fs::path& out) {
     options.row_budget /= runs.size();
     data.push_back(report_data(folder, options));
   }
-  write_page(out, report_page(report_json(std::move(data), false)));
+  nn::replace_file(out, report_page(report_json(std::move(data), false)));
 }
 
 void write_run_report(const Json& data, const fs::path& folder) {
-  write_page(folder / kReportFile, report_page(report_json({data}, false)));
+  nn::replace_file(folder / kReportFile, report_page(report_json({data}, false)));
 }
 
 }  // namespace handgrad::train

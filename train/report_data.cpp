@@ -17,13 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Without the slash that may end it.
-fs::path plain(const fs::path& folder) { return folder.has_filename() ? folder : folder.parent_path(); }
-
-std::string name_of(const fs::path& folder) {
-  return plain(fs::absolute(folder).lexically_normal()).filename().string();
-}
-
 /// What a file holds; an empty object where it is not there, or is no JSON.
 Json read_json(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -97,17 +90,18 @@ Json report_data(const fs::path& folder, const ReportOptions& options) {
   const std::int64_t steps = planned_steps(config, options.run);
   const std::int64_t step =
       std::max(metrics["last"].get<std::int64_t>(), columns.empty() ? 0 : columns.back());
-  Json data{{"name", name_of(folder)},
-            {"path", plain(folder).generic_string()},
-            {"state", state_of(step, steps, options.running, !metrics["non_finite"].is_null())},
-            {"step", step},
-            {"steps", steps},
-            {"optimizer", config.value(Json::json_pointer("/optimizer/type"), "")},
-            {"grad_clip", config.value(Json::json_pointer("/train/grad_clip"), 0.0)},
-            {"norms", norms},
-            {"metrics", metrics},
-            {"texts", texts_of(folder)},
-            {"config", config_of(folder, config)}};
+  Json data{
+      {"name", run_name(folder)},
+      {"path", (folder.has_filename() ? folder : folder.parent_path()).generic_string()},  // without "/"
+      {"state", state_of(step, steps, options.running, !metrics["non_finite"].is_null())},
+      {"step", step},
+      {"steps", steps},
+      {"optimizer", config.value(Json::json_pointer("/optimizer/type"), "")},
+      {"grad_clip", config.value(Json::json_pointer("/train/grad_clip"), 0.0)},
+      {"norms", norms},
+      {"metrics", metrics},
+      {"texts", texts_of(folder)},
+      {"config", config_of(folder, config)}};
   data["why_no_run"] = options.why_no_run;
   data["row"] = options.run == nullptr ? Json() : report_row(*options.run, options.row_budget);
   data["parameters"] = options.run == nullptr ? Json() : parameters_of(*options.run);

@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
-constexpr const char* kUnfinished = ".unfinished";
 constexpr const char* kReplaced = "replaced";
 constexpr std::array kOurs = {"config.json",  "meta.json",     "metrics.jsonl", "timing.jsonl",
                               kRecordingFile, kStatisticsFile, kSamplesFile,    "log.txt",
@@ -40,17 +39,6 @@ constexpr std::array kOurs = {"config.json",  "meta.json",     "metrics.jsonl", 
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
   throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));
-}
-
-/// Written beside and renamed: the file is the old one or the new one, never a part.
-void write_file(const fs::path& path, const std::string& text) {
-  const fs::path beside = path.string() + kUnfinished;
-  nn::DurableFile file(beside);
-  file.write(text);
-  file.finish();
-  std::error_code error;
-  fs::rename(beside, path, error);
-  if (error) cannot_write(path, error.message());
 }
 
 void make_folder(const fs::path& path) {
@@ -62,7 +50,7 @@ void make_folder(const fs::path& path) {
 /// A file of a run, or what a kill left of writing one.
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
-  if (name.ends_with(kUnfinished)) name.resize(name.size() - std::strlen(kUnfinished));
+  if (name.ends_with(nn::kUnfinished)) name.resize(name.size() - std::strlen(nn::kUnfinished));
   return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
@@ -136,6 +124,11 @@ class RunFolder::Before {
   bool is_new_, forgotten_ = false;
 };
 
+std::string run_name(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path))
@@ -208,10 +201,12 @@ bool RunFolder::in_use(const fs::path& path) {
 fs::path RunFolder::recording() const { return path_ / kRecordingFile; }
 
 void RunFolder::write_config(const Json& effective) const {
-  write_file(path_ / "config.json", effective.dump(2) + "\n");
+  nn::replace_file(path_ / "config.json", effective.dump(2) + "\n");
 }
 
-void RunFolder::write_meta(const Json& meta) const { write_file(path_ / "meta.json", meta.dump(2) + "\n"); }
+void RunFolder::write_meta(const Json& meta) const {
+  nn::replace_file(path_ / "meta.json", meta.dump(2) + "\n");
+}
 
 MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
     : path_(run.path()),

@@ -28,6 +28,9 @@
 
 namespace handgrad::train {
 
+/// What a run is called: the last part of its folder's path, "toy" for runs/toy/.
+std::string run_name(const std::filesystem::path& folder);
+
 /// Makes the folder of a run or finds it, and knows where its files are. A new run that fails before its first step
 /// leaves nothing of itself, and what it was to replace.
 class RunFolder {

@@ -8,6 +8,7 @@
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/report.h"
+#include "handgrad/train/run_folder.h"
 
 namespace handgrad::train::cli {
 namespace {
@@ -18,16 +19,11 @@ struct Request {
   std::string run, other, out;
 };
 
-std::string name_of(const std::string& folder) {
-  const fs::path path = fs::absolute(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
 /// In the run's own folder; that of two runs, which belongs to neither, where the program was called.
 fs::path out_of(const Request& request) {
   if (!request.out.empty()) return request.out;
   if (request.other.empty()) return fs::path(request.run) / kReportFile;
-  return name_of(request.run) + "-and-" + name_of(request.other) + ".html";
+  return run_name(request.run) + "-and-" + run_name(request.other) + ".html";
 }
 
 int report(const Request& request) {

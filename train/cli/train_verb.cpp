@@ -19,6 +19,7 @@
 #include "handgrad/train/cli/verbs.h"
 #include "handgrad/train/program_name.h"
 #include "handgrad/train/report.h"
+#include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"
 #include "handgrad/train/session.h"
 #include "handgrad/train/text.h"
@@ -79,11 +80,6 @@ fs::path folder_of(const TrainOptions& options) {
   if (!options.resume.empty()) return options.resume;
   if (!options.out.empty()) return options.out;
   return fs::path("runs") / fs::path(options.config.config).stem();
-}
-
-std::string title_of(const TrainOptions& options) {
-  const fs::path folder = folder_of(options).lexically_normal();
-  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
 }
 
 /// The command line, then CONFIG if it is given, then the run's own. Where the last call stopped is not where this one
@@ -221,7 +217,7 @@ int train_run(const TrainOptions& options) {
                      .weights_follow = !options.weights.empty() || (resumed && !options.dry_run)});
   if (!options.weights.empty()) load_weights(options.weights, run.model());
   if (options.dry_run) {
-    dry_run(run, title_of(options));
+    dry_run(run, run_name(folder_of(options)));
     return 0;
   }
   std::vector<std::string> notes = run.notes();
@@ -241,7 +237,7 @@ int train_run(const TrainOptions& options) {
   const std::string before = options.quiet ? "" : short_sample(run);
   Progress progress(run, {.quiet = options.quiet,
                           .pace = pace,
-                          .title = title_of(options),
+                          .title = run_name(folder_of(options)),
                           .recording = resumed ? folder.recording() : fs::path(),
                           .notes = notes});
   Live live(progress, options.serve);
