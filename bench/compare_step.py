@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A training step of handgrad against another program's, as a ratio.
+"""Compares the time of a training step of handgrad with another program's, as a ratio.
 
-Both run in turns, in pairs, and the median of the pairs' ratios is what counts: a shared machine changes its speed by
-the minute, and both halves of a pair see the same minute.
+The two programs alternate, and the result is the median of the ratios within pairs: the speed of a shared machine
+changes from minute to minute, but both runs of a pair see the same conditions.
 
   bench/compare_step.py --config char --threads 2
   bench/compare_step.py --config char --peer "python3 other_step.py --config char --threads 2"
 
-The peer is a command that prints JSON with the key "ms" as its last line; by default bench/torch_step.py.
+The peer is a command whose last line is JSON with the key "ms"; the default is bench/torch_step.py.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ def milliseconds(command):
 print(f"{config.stem}, {options.threads} threads, milliseconds a step\n\n  handgrad      peer   ratio")
 ratios = []
 for pair in range(options.pairs):
-    # Who goes first alternates, so that neither always follows the other's heat.
+    # Alternate which one runs first, so that neither always runs on a hotter CPU.
     first, second = (ours, peer) if pair % 2 == 0 else (peer, ours)
     times = {id(command): milliseconds(command) for command in (first, second)}
     a, b = times[id(ours)], times[id(peer)]

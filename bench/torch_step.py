@@ -1,13 +1,13 @@
 """The training step of configs/bench/*.json in PyTorch: forward, cross-entropy, backward, AdamW.
 
-The same model (pre-norm blocks, learned positions, q, k and v without bias, explicit causal softmax, GELU in its
-tanh form, an output head of its own without bias, no dropout), the same sizes, written as one writes it in PyTorch.
-Prints one line of JSON with the median time of a step.
+The same model (pre-norm blocks, learned positions, q, k and v without bias, explicit causal softmax, tanh GELU, an
+untied output head without bias, no dropout) with the same sizes, in idiomatic PyTorch. Prints one line of JSON with the
+median time of a step.
 
   python3 bench/torch_step.py --config char --threads 2
 
-Speed depends on the BLAS that torch finds: give it the best one of the machine (LD_LIBRARY_PATH), and tell an old
-OpenBLAS the CPU's kind (OPENBLAS_CORETYPE), else the comparison flatters us.
+The speed depends on the BLAS that torch finds: use the machine's best one (LD_LIBRARY_PATH), and set OPENBLAS_CORETYPE
+for an old OpenBLAS. Otherwise the comparison favors handgrad.
 """
 import argparse
 import json

@@ -8,11 +8,8 @@ foreach(folder ${HANDGRAD_FOLDERS})
   install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/handgrad/${folder}
           FILES_MATCHING PATTERN "*.h"
           PATTERN kernels EXCLUDE   # compiled for one instruction set each: not for others to include
-          PATTERN ops EXCLUDE       # what the sources of operations share
-          PATTERN matmul.h EXCLUDE
-          PATTERN cli EXCLUDE)      # the program's own, but for its entrance
+          PATTERN ops EXCLUDE)      # what the sources of operations share
 endforeach()
-install(FILES train/cli/cli.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/handgrad/train/cli)
 install(TARGETS ${targets} EXPORT handgrad-targets)
 if(TARGET handgrad)
   install(TARGETS handgrad)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;  // 64 TiB of float32: beyond is a mistake
 
-[[noreturn]] void refuse_shape(const Shape& shape) {
+[[noreturn]] void throw_shape(const Shape& shape) {
   const bool negative = std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; });
   throw ShapeError("array", negative ? "sizes must not be negative, got " + shape.text()
                                      : "there must be at most 2^44 elements, got shape " + shape.text());
@@ -22,7 +22,7 @@ std::int64_t checked_numel(const Shape& shape) {
   std::int64_t n = 1;
   for (const std::int64_t size : shape)
     if (size < 0 || __builtin_mul_overflow(n, size, &n) || n > kMostElements) [[unlikely]]
-      refuse_shape(shape);
+      throw_shape(shape);
   return n;
 }
 
@@ -160,7 +160,7 @@ std::string Array::text() const {
   return out;
 }
 
-void Array::refuse_type(DType asked) const {
+void Array::throw_type(DType asked) const {
   throw DTypeError("array", std::string("its numbers are ") + name_of(dtype_) + ", they were asked for as " +
                                 name_of(asked));
 }

@@ -13,16 +13,16 @@
 
 namespace handgrad {
 
-/// The head of a block of numbers, which follow it: at a multiple of 64 bytes, or, when all of them fit into 32
+/// The head of a block of numbers. The numbers follow it: at a multiple of 64 bytes, or, when all of them fit into 32
 /// bytes, in the head's own cache line.
 struct alignas(32) Storage {
   std::uint32_t refs = 0;     ///< handles that share the numbers
-  std::uint32_t version = 0;  ///< counts the times somebody asked to write
+  std::uint32_t version = 0;  ///< how often write access was requested
   std::size_t bytes = 0;      ///< of the numbers
   const void* owner =
-      &internal::pool;  ///< stands for a thread: counts are not atomic, only this one may share it
+      &internal::pool;  ///< identifies the thread: counts are not atomic, so only this one may share it
 
-  /// A block for so many bytes of numbers, which are not initialised.
+  /// A block for so many bytes of numbers, which are not initialized.
   static Ref<Storage> make(std::size_t number_bytes) {
     const std::size_t front = front_gap(number_bytes);
     auto* block = static_cast<std::byte*>(pool_allocate(front + sizeof(Storage) + number_bytes));
@@ -51,8 +51,8 @@ static_assert(sizeof(Storage) == 32);
 class Array {
  public:
   Array() = default;  ///< no numbers at all: `defined()` is false
-  explicit Array(const Shape& shape, DType dtype = DType::float32);  ///< numbers not initialised
-  /// Of the same shape and type as another, numbers not initialised.
+  explicit Array(const Shape& shape, DType dtype = DType::float32);  ///< numbers not initialized
+  /// Of the same shape and type as another, numbers not initialized.
   static Array like(const Array& other) {
     Array a;
     a.storage_ = Storage::make(other.bytes());
@@ -61,6 +61,9 @@ class Array {
     a.dtype_ = other.dtype_;
     return a;
   }
+
+  /// One double for each row of `x`: shape [..., 1], float64, numbers not initialized.
+  static Array per_row(const Array& x) { return Array(x.shape().with_last(1), DType::float64); }
 
   /// @{ Every number is the same one.
   static Array zeros(const Shape& shape, DType dtype = DType::float32) { return full(shape, 0, dtype); }
@@ -78,24 +81,25 @@ class Array {
   /// Of the numbers, without their head.
   std::size_t bytes() const { return static_cast<std::size_t>(numel_) * size_of(dtype_); }
 
-  /// The numbers, to read. T must be the element type, else DTypeError.
+  /// The numbers, to read; nullptr when not defined. T must be the element type, else DTypeError.
   template <class T>
   const T* data() const {
-    if (dtype_of<T>() != dtype_) refuse_type(dtype_of<T>());
-    return storage_ ? static_cast<const T*>(storage_->numbers()) : nullptr;
+    if (!storage_) return nullptr;
+    if (dtype_of<T>() != dtype_) throw_type(dtype_of<T>());
+    return static_cast<const T*>(storage_->numbers());
   }
 
   /// The numbers, to write: every call makes a new version, by which a recorded operation notices that what it
   /// saved was changed. All handles that share the storage see the new numbers.
   template <class T>
   T* mutable_data() {
-    if (dtype_of<T>() != dtype_) refuse_type(dtype_of<T>());
     if (!storage_) return nullptr;
+    if (dtype_of<T>() != dtype_) throw_type(dtype_of<T>());
     ++storage_->version;
     return static_cast<T*>(storage_->numbers());
   }
 
-  /// How often somebody asked to write, counted for all handles that share the numbers; 0 when not defined.
+  /// How often write access was requested through any handle that shares the numbers; 0 when not defined.
   std::uint32_t version() const { return storage_ ? storage_->version : 0; }
   /// Whether this is the only handle, so that writing cannot be seen elsewhere.
   bool is_sole_owner() const { return storage_ && storage_->refs == 1; }
@@ -104,10 +108,10 @@ class Array {
 
   /// The same numbers under another shape of equal count. At most one size may be -1: it is worked out.
   Array reshape(const Shape& shape) const;
-  Array copy() const;  ///< of numbers of its own
+  Array copy() const;  ///< with its own numbers
   /// A copy in another element type (a new array also when it is the same).
   Array to(DType dtype) const;
-  /// Overwrites the numbers with those of `source`, of equal shape and type.
+  /// Copies the numbers of `source`, of equal shape and type.
   void assign(const Array& source);
   void fill(double value);  ///< writes `value` to every element
 
@@ -121,7 +125,7 @@ class Array {
   std::string text() const;
 
  private:
-  [[noreturn]] void refuse_type(DType asked) const;
+  [[noreturn]] void throw_type(DType asked) const;
 
   Ref<Storage> storage_;
   std::int64_t numel_ = 0;

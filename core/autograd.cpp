@@ -5,8 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "handgrad/core/accumulate.h"
 #include "handgrad/core/error.h"
+#include "handgrad/core/kernels/binary.h"
+#include "handgrad/core/parallel.h"
 
 namespace handgrad {
 namespace {
@@ -17,6 +18,20 @@ constinit thread_local std::uint64_t next_order = 0;
 
 bool wants_gradient(const Input& input) { return input.slot != nullptr && input.slot->requires_grad; }
 
+/// to += x, of equal shape and type.
+void accumulate(Array& to, const Array& x) {
+  dispatch(to.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto add = kernels::binary_function<T>(kernels::Binary::add);
+    T* sums = to.mutable_data<T>();
+    const T* from = x.data<T>();
+    parallel_ranges(to.numel(), grain_for(0.2), [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t n = end - begin;
+      add(sums + begin, {sums + begin, n, 1}, {from + begin, n, 1}, 1, n, false);
+    });
+  });
+}
+
 Tensor attach(Array&& y, Ref<Node>&& node) {
   if (graph_observer != nullptr) [[unlikely]]
     graph_observer->recorded(*node, y);
@@ -26,6 +41,31 @@ Tensor attach(Array&& y, Ref<Node>&& node) {
 }
 
 }  // namespace
+
+// ---- GradSlot
+
+GradSlot::GradSlot(const Shape& of_shape, DType of_dtype) : dtype(of_dtype), shape(of_shape) {}
+GradSlot::~GradSlot() = default;
+
+Ref<GradSlot> GradSlot::make(const Shape& shape, DType dtype) {
+  return Ref<GradSlot>(new (pool_allocate(sizeof(GradSlot))) GradSlot(shape, dtype));
+}
+
+void GradSlot::destroy(GradSlot* slot) noexcept {
+  slot->~GradSlot();
+  pool_release(slot, sizeof(GradSlot));
+}
+
+Tensor& Tensor::requires_grad(bool on) {
+  if (has_node())
+    throw GraphError("requires_grad",
+                     "only a leaf can be told to; this tensor is the result of " + std::string(node().op()),
+                     {{"tensor", shape()}}, "detach() it first");
+  if (!slot_) slot_ = GradSlot::make(shape(), dtype());
+  slot_->requires_grad = on;
+  if (!on) slot_->grad = Array();
+  return *this;
+}
 
 // ---- Node
 
@@ -59,8 +99,8 @@ Node::~Node() {
   std::destroy_n(edges(), input_count_);
 }
 
-// A long chain is freed link by link: a node whose last owner is a node that is just being destroyed waits in a
-// list, so the depth of the stack does not depend on the length of the graph.
+// Without recursion: a node whose last owner is being destroyed waits in a list, so the depth of the stack does not
+// depend on the length of the graph.
 void Node::destroy(Node* node) noexcept {
   constinit static thread_local Node* waiting = nullptr;
   constinit static thread_local bool destroying = false;
@@ -85,7 +125,7 @@ void Node::release_saved() {
 
 const Node::Saved* Node::find_saved(std::string_view name) const {
   for (const Saved& saved : saved_arrays())
-    if (name.data() == saved.name || name == saved.name) return &saved;  // most often it is the very literal
+    if (name.data() == saved.name || name == saved.name) return &saved;  // usually the same literal
   return nullptr;
 }
 
@@ -95,7 +135,7 @@ const Array& Node::saved(std::string_view name) const {
     throw GraphError(op_,
                      used_ ? "what it saved was released by an earlier backward"
                            : "it saved no array named '" + std::string(name) + "'",
-                     {}, used_ ? "backward(KeepGraph::yes) the first time" : "");
+                     {}, used_ ? "backward(RetainGraph::yes) the first time" : "");
   if (saved->version != saved->array.version())
     throw GraphError(
         op_,
@@ -108,7 +148,7 @@ const Array& Node::saved(std::string_view name) const {
 const Attribute& Node::attribute(std::string_view name) const {
   for (const Attribute& attribute : attributes())
     if (name == attribute.name) return attribute;
-  throw GraphError(op_, "it has no attribute named '" + std::string(name) + "'");
+  throw GraphError(op_, "there is no attribute named '" + std::string(name) + "'");
 }
 
 // ---- GradSink
@@ -172,18 +212,18 @@ GraphObserverGuard::~GraphObserverGuard() { graph_observer = before_; }
 
 namespace {
 
-/// The lists of a backward pass. One set for each thread, so that their memory is reused.
+/// The lists of a backward pass, one set for each thread, so that their memory is reused.
 struct Pass {
   std::vector<GradSlot*> order;  // results of operations, newest first
   std::vector<GradSlot*> stack;
-  std::vector<GradSlot*> observed;  // leaves somebody looks at
+  std::vector<GradSlot*> observed;  // leaves with observers
   std::uint64_t number = 0;
   bool running = false;
 };
 
 thread_local Pass pass;
 
-/// Leaves the thread ready for another pass, also after an exception: no gradient stays inside the graph.
+/// Clears the pass at its end, also after an exception: no gradient stays inside the graph.
 class PassGuard {
  public:
   explicit PassGuard(Pass& running) : pass_(running) {
@@ -193,7 +233,7 @@ class PassGuard {
   }
   ~PassGuard() {
     for (GradSlot* slot : pass_.order)
-      if (!slot->keep) slot->grad = Array();
+      if (!slot->retain_grad) slot->grad = Array();
     pass_.order.clear();
     pass_.stack.clear();
     pass_.observed.clear();
@@ -217,14 +257,14 @@ void visit(Pass& run, GradSlot* slot) {
   }
 }
 
-[[noreturn]] void refuse_no_gradient(const Node& node) {
+[[noreturn]] void throw_no_gradient(const Node& node) {
   const ScopeGuard scope(node.scope());
   throw GraphError("backward", std::string(node.op()) + " has no gradient: " + node.no_gradient_reason(), {},
-                   "detach() its result where the gradient shall stop");
+                   "detach() its result where the gradient should stop");
 }
 
-/// Everything that `root` depends on, newest first. What cannot be differentiated is refused here, before any gradient
-/// has been touched.
+/// Everything that `root` depends on, newest first. Throws for what cannot be differentiated, before any gradient has
+/// changed.
 void collect(Pass& run, GradSlot* root) {
   visit(run, root);
   while (!run.stack.empty()) {
@@ -232,8 +272,8 @@ void collect(Pass& run, GradSlot* root) {
     run.stack.pop_back();
     if (node.used())
       throw GraphError("backward", std::string("this graph was already used (") + node.op() + ")", {},
-                       "backward(KeepGraph::yes) the first time");
-    if (node.no_gradient_reason() != nullptr) refuse_no_gradient(node);
+                       "backward(RetainGraph::yes) the first time");
+    if (node.no_gradient_reason() != nullptr) throw_no_gradient(node);
     for (int i = 0; i < node.input_count(); ++i)
       if (const GradSlot* input = node.input(i)) visit(run, const_cast<GradSlot*>(input));
   }
@@ -249,7 +289,7 @@ void notify(const GradSlot& slot) {
   for (const GradObserver& observer : *slot.observers) observer(slot.grad);
 }
 
-void differentiate(GradSlot& slot, KeepGraph keep) {
+void differentiate(GradSlot& slot, RetainGraph retain_graph) {
   Node& node = *slot.producer;
   if (slot.grad.defined()) {
     const ScopeGuard scope(node.scope());
@@ -259,39 +299,79 @@ void differentiate(GradSlot& slot, KeepGraph keep) {
     GradSink sink(node);
     node.run(slot.grad, sink);
   }
-  if (keep == KeepGraph::no) {
+  if (retain_graph == RetainGraph::no) {
     node.mark_used();
     node.release_saved();
   }
-  if (!slot.keep) slot.grad = Array();
+  if (!slot.retain_grad) slot.grad = Array();
 }
 
 }  // namespace
 
-void run_backward(const Tensor& root, const Array& dy, KeepGraph keep) {
-  GradSlot* slot = root.slot();
-  if (!root.needs_grad())
+void Tensor::backward(const Array& dy, RetainGraph retain_graph) const {
+  GradSlot* root = slot();
+  if (!needs_grad())
     throw GraphError("backward",
                      "this tensor has no history: no input of it requires a gradient, or it was computed "
                      "under NoGrad",
-                     {{"tensor", root.shape()}});
-  if (dy.shape() != root.shape() || dy.dtype() != root.dtype())
-    throw ShapeError(
-        "backward", "the upstream gradient must have the tensor's shape and type",
-        {{"tensor", root.shape()}, {"dy", dy.shape()}, {"tensor", root.dtype()}, {"dy", dy.dtype()}});
+                     {{"tensor", shape()}});
+  if (dy.shape() != shape() || dy.dtype() != dtype())
+    throw ShapeError("backward", "the upstream gradient must have the tensor's shape and type",
+                     {{"tensor", shape()}, {"dy", dy.shape()}, {"tensor", dtype()}, {"dy", dy.dtype()}});
   Pass& run = pass;
   const PassGuard guard(run);
-  collect(run, slot);
+  collect(run, root);
   for (GradSlot* each : run.order)
-    if (each->keep) each->grad = Array();  // a kept gradient is that of the last pass, not a sum
-  if (slot->grad.defined()) {
-    if (!slot->grad.is_sole_owner()) slot->grad = slot->grad.copy();
-    accumulate(slot->grad, dy);
+    if (each->retain_grad) each->grad = Array();  // a retained gradient is that of the last pass, not a sum
+  if (root->grad.defined()) {
+    if (!root->grad.is_sole_owner()) root->grad = root->grad.copy();
+    accumulate(root->grad, dy);
   } else {
-    slot->grad = dy;
+    root->grad = dy;
   }
-  for (GradSlot* each : run.order) differentiate(*each, keep);
+  for (GradSlot* each : run.order) differentiate(*each, retain_graph);
   for (const GradSlot* leaf : run.observed) notify(*leaf);
+}
+
+// ---- input_gradients
+
+namespace {
+
+/// Sets the gradients of a node's inputs aside for a block and restores them at its end.
+class HeldGradients {
+ public:
+  explicit HeldGradients(const Node& node)
+      : node_(node), held_(static_cast<std::size_t>(node.input_count())) {
+    for (int i = 0; i < node.input_count(); ++i)
+      if (GradSlot* input = slot(i)) std::swap(input->grad, held_[static_cast<std::size_t>(i)]);
+  }
+  // Backwards, since an input that occurs twice has its gradient in the first place.
+  ~HeldGradients() {
+    for (int i = node_.input_count() - 1; i >= 0; --i)
+      if (GradSlot* input = slot(i)) input->grad = std::move(held_[static_cast<std::size_t>(i)]);
+  }
+  HeldGradients(const HeldGradients&) = delete;
+  HeldGradients& operator=(const HeldGradients&) = delete;
+
+  GradSlot* slot(int i) const { return const_cast<GradSlot*>(node_.input(i)); }
+
+ private:
+  const Node& node_;
+  std::vector<Array> held_;
+};
+
+}  // namespace
+
+std::vector<Array> input_gradients(const Node& node, const Array& dy) {
+  const HeldGradients held(node);
+  GradSink sink(node);
+  node.run(dy, sink);
+  std::vector<Array> given;
+  for (int i = 0; i < node.input_count(); ++i) {
+    GradSlot* input = held.slot(i);
+    given.push_back(input != nullptr ? std::exchange(input->grad, Array()) : Array());
+  }
+  return given;
 }
 
 }  // namespace handgrad

@@ -15,7 +15,7 @@ namespace handgrad {
 
 class GradSink;
 
-/// A list of arguments that is only looked at while a function runs. Passed by reference: see kernels/elementwise.h.
+/// A list of arguments, read only while a function runs. Passed by reference: see kernels/binary.h.
 template <class T>
 class ListView {
  public:
@@ -73,7 +73,7 @@ using Backward = void (*)(const Node& node, const Array& dy, GradSink& sink);
 /// A recorded operation.
 class Node {
  public:
-  /// An array that was saved, and its version at that time: a later write to it is noticed.
+  /// A saved array, and its version at that time: a later write is detected.
   struct Saved {
     const char* name;       ///< as in Save
     Array array;            ///< shares its numbers with the tensor it came from
@@ -118,7 +118,7 @@ class Node {
   void run(const Array& dy, GradSink& sink) const { backward_(*this, dy, sink); }
   void release_saved();                ///< when its backward is done
   bool used() const { return used_; }  ///< whether a backward went through it
-  void mark_used() { used_ = true; }   ///< a second backward is then refused
+  void mark_used() { used_ = true; }   ///< a second backward then throws
   std::uint32_t refs = 0;              ///< for Ref
 
  private:
@@ -152,39 +152,41 @@ class GradSink {
   /// For the inputs of this node, in the order of record().
   explicit GradSink(const Node& node) : node_(node) {}
 
-  /// Whether anybody needs the gradient of input `i`.
+  /// Whether the gradient of input `i` is needed.
   bool wants(int i) const { return node_.edges()[i].get() != nullptr; }
 
   /// A place for a gradient.
   struct Target {
     Array& array;  ///< of the input's shape and type
-    bool add;      ///< true: add to the numbers there; false: they are not initialised, write
+    bool add;      ///< true: add to the numbers there; false: they are not initialized, write
   };
-  /// The place to compute the gradient into: weights' gradients add up in place, without a second array. Inputs may
-  /// be one and the same tensor, so finish with one target before asking for the next.
+  /// The place to compute the gradient into: weights' gradients add up in place, without a second array. Two inputs
+  /// may be the same tensor, so finish with one target before asking for the next.
   Target into(int i);
-  /// Hands over a gradient that is ready, of the input's shape. It may share numbers with `dy` or another gradient.
+  /// Hands over a finished gradient of the input's shape. It may share numbers with `dy` or another gradient.
   void move(int i, Array gradient);
 
  private:
   const Node& node_;
 };
 
-/// The result of an operation. Without a backward there is no such tensor: that is why an operation cannot lose
-/// its gradient in silence. Keeps history only if gradients are on and an input needs one. GraphError when `backward`
+/// The result of an operation. There is no other way to make one, so an operation cannot silently lose its
+/// gradient. Keeps history only if gradients are on and an input needs one. GraphError when `backward`
 /// is nullptr.
 Tensor record(const char* op, Array y, const ListView<Input>& inputs, const ListView<Save>& saves,
               Backward backward, const ListView<Attribute>& attributes = {});
 
-/// The result of an operation that has no derivative, with the reason, which the error of a backward through it
-/// will give.
+/// The result of an operation that has no derivative. The reason appears in the error of a backward through it.
 Tensor no_gradient(const char* op, const char* reason, Array y, const ListView<Input>& inputs);
 
-/// Whether record() would keep history for these inputs: work that only backward needs can be skipped otherwise.
+/// Whether record() would keep history for these inputs. If not, work that only backward needs can be skipped.
 bool will_record(const ListView<Input>& inputs);
 
-/// See Tensor::backward.
-void run_backward(const Tensor& root, const Array& dy, KeepGraph keep);
+/// Runs one operation's backward in isolation, for observers: what the backward of `node` gives each of its inputs for
+/// `dy`, undefined where no gradient is wanted. The gradients that the inputs hold do not change. An input that occurs
+/// twice gets the sum in its first place. Called from GraphObserver::differentiating; GraphError when what the node
+/// saved was released.
+std::vector<Array> input_gradients(const Node& node, const Array& dy);
 
 /// No history is kept on this thread while it lives: for evaluation and generation.
 class NoGrad {
@@ -199,20 +201,20 @@ class NoGrad {
 };
 bool grad_enabled();  ///< whether the calling thread keeps history: no NoGrad lives
 
-/// Sees every operation of the calling thread as it is recorded, and every gradient as its operation's backward
-/// is about to run. It must change nothing. Costs one comparison when there is none.
+/// Sees every operation of the calling thread when it is recorded, and every gradient just before its operation's
+/// backward runs. Must change nothing. Costs one comparison when there is none.
 class GraphObserver {
  public:
   virtual ~GraphObserver() = default;
   virtual void recorded(const Node& /*node*/, const Array& /*y*/) {}  ///< `y` is the result of `node`
-  /// `dy` is complete: all that used the result has given its part.
+  /// `dy` is complete: every use of the result has added its part.
   virtual void differentiating(const Node& /*node*/, const Array& /*dy*/) {}
 };
 
 /// Sets the calling thread's observer for a block.
 class GraphObserverGuard {
  public:
-  explicit GraphObserverGuard(GraphObserver& observer);  ///< it must outlive the guard
+  explicit GraphObserverGuard(GraphObserver& observer);  ///< must outlive the guard
   ~GraphObserverGuard();
   GraphObserverGuard(const GraphObserverGuard&) = delete;
   GraphObserverGuard& operator=(const GraphObserverGuard&) = delete;

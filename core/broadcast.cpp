@@ -3,24 +3,25 @@
 #include <string>
 
 #include "handgrad/core/error.h"
-#include "handgrad/core/kernels/table.h"
-#include "handgrad/core/ops/row_sums.h"
+#include "handgrad/core/kernels/reduce.h"
+#include "handgrad/core/ops/rows.h"
+#include "handgrad/core/ops/walk.h"
 
 namespace handgrad {
 namespace {
 
-[[noreturn]] void refuse_shapes(const char* op, std::initializer_list<checks::Named> operands) {
+[[noreturn]] void throw_shapes(const char* op, std::initializer_list<checks::Named> operands) {
   std::string got;
   for (const checks::Named& operand : operands) {
     if (!got.empty()) got += &operand + 1 == operands.end() ? " and " : ", ";
     got += operand.tensor.shape().text();
   }
-  throw ShapeError(op, "shapes must broadcast (aligned at the end, sizes equal or 1), got " + got,
-                   checks::shapes(operands));
+  checks::throw_shape(op, "shapes must broadcast (aligned at the end, sizes equal or 1), got " + got,
+                      operands);
 }
 
 template <class T>
-void deliver(const double* totals, Array& array, bool add) {
+void write_sums(const double* totals, Array& array, bool add) {
   T* to = array.mutable_data<T>();
   for (std::int64_t i = 0; i < array.numel(); ++i)
     to[i] = static_cast<T>((add ? static_cast<double>(to[i]) : 0.0) + totals[i]);
@@ -35,33 +36,30 @@ void sum_columns(const T* x, std::int64_t rows, std::int64_t stride, GradSink::T
   const RowParts parts(rows, kElement * static_cast<double>(columns));
   const RowSums sums(parts, columns, true);
   parallel_ranges(rows, parts.rows_per_part, [&](std::int64_t begin, std::int64_t end) {
-    kernels::table<T>().reduce.add_columns(sums.part(begin / parts.rows_per_part), x + begin * stride,
-                                           end - begin, columns, stride);
+    HANDGRAD_ACTIVE(add_columns<T>)
+    (sums.part(begin / parts.rows_per_part), x + begin * stride, end - begin, columns, stride);
   });
   sums.add_up<T>(into);
 }
 
 template <class T>
-void sum_any(const T* x, const Loops<1>& loops, GradSink::Target into) {
+void sum_any(const T* x, const Walk<1>& walk, GradSink::Target into) {
   const std::int64_t count = into.array.numel();
   const Scratch scratch(static_cast<std::size_t>(count) * sizeof(double));
   auto* totals = scratch.as<double>();
   std::fill_n(totals, count, 0.0);
-  const auto& kernel = kernels::table<T>().reduce;
-  const bool along_rows = loops.column_step(0) == 0;
-  constexpr std::int64_t kOneChunk = std::int64_t{1} << 62;  // matrices may share totals: one after another
-  for_each_matrix(loops, kOneChunk,
-                  [&](std::int64_t at, const auto& offsets, std::int64_t rows, std::int64_t columns) {
-                    for (std::int64_t i = 0; i < rows; ++i) {
-                      double* own = totals + offsets[0] + i * loops.row_step(0);
-                      if (along_rows) {
-                        *own += kernel.sum(x + at + i * columns, columns);
-                      } else {
-                        kernel.add_columns(own, x + at + i * columns, 1, columns, columns);
-                      }
-                    }
-                  });
-  deliver<T>(totals, into.array, into.add);
+  const auto sum_of = HANDGRAD_ACTIVE(sum<T>);
+  const auto add_columns = HANDGRAD_ACTIVE(add_columns<T>);
+  const bool along_rows = walk.column_step(0) == 0;
+  constexpr std::int64_t kOneChunk = std::int64_t{1} << 62;  // rows may share totals: one after another
+  for_each_row(walk, kOneChunk, [&](std::int64_t at, const auto& to, std::int64_t columns) {
+    if (along_rows) {
+      totals[to[0]] += sum_of(x + at, columns);
+    } else {
+      add_columns(totals + to[0], x + at, 1, columns, columns);
+    }
+  });
+  write_sums<T>(totals, into.array, into.add);
 }
 
 }  // namespace
@@ -70,20 +68,20 @@ Shape broadcast_shape(const char* op, std::initializer_list<checks::Named> opera
   Shape shape = operands.begin()->tensor.shape();
   for (const checks::Named& operand : operands) {
     Shape wider;
-    if (!broadcast_shapes(shape, operand.tensor.shape(), wider)) refuse_shapes(op, operands);
+    if (!broadcast_shapes(shape, operand.tensor.shape(), wider)) throw_shapes(op, operands);
     shape = wider;
   }
   return shape;
 }
 
-void sum_repeated(const Array& gradient, GradSink::Target into) {
-  const Loops<1> loops = loops_over<1>(gradient.shape(), {&into.array.shape()});
+void sum_to_shape(const Array& gradient, GradSink::Target into) {
+  const Walk<1> walk = walk_over<1>(gradient.shape(), {&into.array.shape()});
   dispatch(gradient.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = gradient.data<T>();
-    if (loops.depth == 2 && loops.step[0][0] == 1 && loops.step[0][1] == 0 && loops.size[1] > 0)
-      return sum_columns(x, loops.size[1], loops.size[0], into);
-    sum_any(x, loops, into);
+    if (walk.depth == 2 && walk.step[0][0] == 1 && walk.step[0][1] == 0 && walk.size[1] > 0)
+      return sum_columns(x, walk.size[1], walk.size[0], into);
+    sum_any(x, walk, into);
   });
 }
 
@@ -96,11 +94,11 @@ void sum_rows(const Array& matrix, std::int64_t first, GradSink::Target into) {
   });
 }
 
-void give(GradSink& sink, const Node& node, int i, const Array& gradient) {
+void add_gradient(GradSink& sink, const Node& node, int i, const Array& gradient) {
   const Shape& shape = node.input(i)->shape;
   if (shape == gradient.shape()) return sink.move(i, gradient);
   if (shape.numel() == gradient.numel()) return sink.move(i, gradient.reshape(shape));
-  sum_repeated(gradient, sink.into(i));
+  sum_to_shape(gradient, sink.into(i));
 }
 
 }  // namespace handgrad

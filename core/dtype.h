@@ -14,15 +14,7 @@ constexpr std::size_t size_of(DType dtype) { return dtype == DType::float64 ? 8 
 
 /// As configs and messages write it: "float32".
 constexpr const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return "float32";
-    case DType::float64:
-      return "float64";
-    case DType::int32:
-      return "int32";
-  }
-  return "unknown";
+  return dtype == DType::float32 ? "float32" : dtype == DType::float64 ? "float64" : "int32";
 }
 
 /// The element type of float, double or std::int32_t; other types do not compile.
@@ -37,7 +29,7 @@ constexpr DType dtype_of() {
 
 /// Calls `body` with a value of the C++ type behind `dtype`: the one line by which an operation reaches its
 /// templated kernel. `body` takes one argument, `auto zero`, and uses `decltype(zero)`. Only for numbers with a
-/// fraction: operations check their operands first (core/checks.h), so int32 never comes here.
+/// fraction: operations check their operands first (core/checks.h), so int32 never gets here.
 template <class Body>
 decltype(auto) dispatch(DType dtype, Body&& body) {
   if (dtype == DType::float64) return body(double{});

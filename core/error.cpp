@@ -25,4 +25,18 @@ Error::Error(std::string op, std::string message, std::vector<Operand> operands,
       module_path_(current_scope().path),
       operands_(std::move(operands)) {}
 
+// Here, since errors know shapes and shapes do not know errors.
+void Shape::throw_rank(std::size_t rank) {
+  throw ShapeError(
+      "shape", "must have at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(rank));
+}
+
+void Shape::throw_dim(int dim) const {
+  throw ShapeError("shape",
+                   rank_ == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
+                              : "dimension must lie in " + std::to_string(-rank_) + ".." +
+                                    std::to_string(rank_ - 1) + ", got " + std::to_string(dim),
+                   {{"shape", *this}});
+}
+
 }  // namespace handgrad

@@ -29,18 +29,18 @@ struct Operand {
 ///       try: ...
 ///       in: trf_blocks.3.norm1
 ///
-/// with the last lines only where there is something to say. The parts are fields too.
+/// with the last two lines only where they apply. The parts are fields too.
 class Error : public std::runtime_error {
  public:
-  /// `op`: what the user called; `message`: the rule that was broken and what came instead; `operands`: all of
-  /// them; `advice`: what to do, when that is known. The module path is the calling thread's current scope.
+  /// `op`: what the user called; `message`: the rule that was broken and the value found instead; `operands`: all
+  /// of them; `advice`: what to do, if known. The module path is the calling thread's current scope.
   Error(std::string op, std::string message, std::vector<Operand> operands = {}, std::string advice = {});
 
   const std::string& op() const { return op_; }            ///< what the user called
-  const std::string& message() const { return message_; }  ///< the rule that was broken and what came instead
+  const std::string& message() const { return message_; }  ///< the broken rule, and what was found
   /// All operands, not only the wrong one.
   const std::vector<Operand>& operands() const { return operands_; }
-  const std::string& advice() const { return advice_; }  ///< what to do; empty when nothing is known
+  const std::string& advice() const { return advice_; }  ///< what to do; may be empty
   /// Where it happened: "trf_blocks.3.norm1"; empty outside of modules.
   const std::string& module_path() const { return module_path_; }
 
@@ -50,33 +50,27 @@ class Error : public std::runtime_error {
 };
 
 /// Shapes, ranks or dimensions that do not fit.
-class ShapeError : public Error {
- public:
+struct ShapeError : Error {
   using Error::Error;
 };
 /// Operands of different or unsuitable element types.
-class DTypeError : public Error {
- public:
+struct DTypeError : Error {
   using Error::Error;
 };
 /// A token id, a target or an index outside of its range.
-class IndexError : public Error {
- public:
+struct IndexError : Error {
   using Error::Error;
 };
 /// A number outside of its range: a negative eps, a dropout rate of 1.
-class ValueError : public Error {
- public:
+struct ValueError : Error {
   using Error::Error;
 };
-/// An array that does not fit into the memory that is left.
-class MemoryError : public Error {
- public:
+/// An array that does not fit into the free memory.
+struct MemoryError : Error {
   using Error::Error;
 };
-/// Misuse of the recorded graph: a second backward, a saved array that was changed, no gradient to be had.
-class GraphError : public Error {
- public:
+/// Misuse of the recorded graph: a second backward, a saved array that was changed, a missing gradient.
+struct GraphError : Error {
   using Error::Error;
 };
 

@@ -29,7 +29,7 @@ void require_double(const char* op, const std::string& name, const Tensor& tenso
       "the gradient is right");
 }
 
-/// Evaluates f as the first time: random operations draw the same numbers.
+/// Evaluates f again with the same random numbers.
 Tensor evaluate(const Function& f) {
   set_random_context(RandomContext(random_context()));
   return f();
@@ -37,7 +37,7 @@ Tensor evaluate(const Function& f) {
 
 Array evaluate_without_history(const Function& f) {
   const NoGrad guard;
-  return evaluate(f).array().copy();  // it may share the numbers that are about to be moved
+  return evaluate(f).array().copy();  // it may share the numbers that are about to change
 }
 
 Array upstream_for(const Tensor& y, std::uint64_t seed) {
@@ -61,7 +61,7 @@ void require_same_twice(const char* op, const Array& first, const Function& f) {
   }
 }
 
-/// One element of a leaf, to be moved and in the end put back, also when an evaluation throws.
+/// One element of a leaf, changed and restored at the end, also when an evaluation throws.
 class MovedElement {
  public:
   MovedElement(Tensor& leaf, std::int64_t element)

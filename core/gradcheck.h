@@ -1,4 +1,4 @@
-// Gradients against finite differences, in double precision: the proof that a backward belongs to its forward.
+// Gradients against finite differences, in double precision: checks that a backward function matches its forward.
 //
 //     const GradCheckReport report = check_gradients(
 //         [](const std::vector<Tensor>& in) { return layer_norm(in[0], in[1], in[2]); }, {x, scale, shift});
@@ -22,7 +22,7 @@ namespace handgrad {
 /// How closely gradients are compared, and where.
 struct GradCheckOptions {
   /// error <= tolerance * max(largest gradient of that tensor, 1e-3 * largest gradient of all tensors): some gradients
-  /// are exactly 0, and a ratio against rounding would say nothing.
+  /// are exactly 0, and a ratio to rounding errors means nothing.
   double tolerance = 1e-6;
   /// The step, times max(1, |x|). The difference has four points, (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h,
   /// which errs by h^4 f''''' / 30; a power of two, so that x + h is exact more often.
@@ -59,7 +59,7 @@ struct GradCheckReport {
 /// Prints text().
 std::ostream& operator<<(std::ostream& out, const GradCheckReport& report);
 
-/// Checks the gradients of `f` with respect to copies of `inputs`, named "input 0", "input 1", ... `f` may give any
+/// Checks the gradients of `f` with respect to copies of `inputs`, named "input 0", "input 1", ... `f` may return any
 /// shape; it must be smooth within two steps of the inputs, and give the same result each time: random operations draw
 /// the same numbers in each evaluation. DTypeError unless everything is float64, ValueError when two evaluations
 /// differ, GraphError when the result does not depend on the inputs.
@@ -72,8 +72,8 @@ struct CheckedParameter {
   Parameter* parameter;  ///< must be float64
 };
 
-/// The same for parameters that `f` reads where they stand: their numbers are moved and put back, their gradients
-/// cleared. Frozen ones are left out.
+/// The same for parameters that `f` reads in place: their numbers are changed and restored, their gradients cleared.
+/// Frozen ones are left out.
 GradCheckReport check_parameters(const std::function<Tensor()>& f,
                                  const std::vector<CheckedParameter>& parameters,
                                  const GradCheckOptions& options = {});

@@ -42,7 +42,7 @@ std::size_t class_bytes(int size_class) {
 
 constexpr std::size_t kLarge = std::size_t{64} << 20;  // smaller blocks are not worth a look at the system
 
-[[noreturn]] void refuse(std::size_t bytes) {
+[[noreturn]] void fail(std::size_t bytes) {
   constexpr double kGiB = 1 << 30;
   std::array<char, 128> text{};
   std::snprintf(text.data(), text.size(), "%.2f GiB more are needed, %.2f GiB are free",
@@ -64,14 +64,14 @@ void* internal::pool_refill(int size_class) {
   static thread_local Closer closer;
   (void)closer;
   const std::size_t bytes = class_bytes(size_class);
-  if (bytes >= kLarge && static_cast<double>(bytes) > available_memory()) refuse(bytes);
+  if (bytes >= kLarge && static_cast<double>(bytes) > available_memory()) fail(bytes);
   try {
     void* block = ::operator new (bytes, std::align_val_t{kAlignment});
     ++pool.stats.system_allocations;
     pool.stats.bytes_from_system += bytes;
     return block;
   } catch (const std::bad_alloc&) {
-    refuse(bytes);
+    fail(bytes);
   }
 }
 

@@ -1,5 +1,5 @@
-// Pooled memory. After the first training step every array and every node is served from what an earlier one
-// gave back, so the system allocator is not called at all and pages stay resident (fresh ones cost four times more).
+// Pooled memory. After the first training step every array and every node reuses a block that an earlier one returned: the
+// system allocator is not called at all, and pages stay resident (fresh ones cost four times more).
 #pragma once
 
 #include <bit>
@@ -10,15 +10,15 @@
 
 namespace handgrad {
 
-/// What the pool has asked of the system.
+/// What the pool has requested from the system.
 struct PoolStats {
-  std::uint64_t system_allocations = 0;  ///< blocks asked of the system by this thread so far
+  std::uint64_t system_allocations = 0;  ///< blocks requested by this thread so far
   std::size_t bytes_from_system = 0;     ///< held by arrays or waiting in the cache, this thread
 };
 PoolStats pool_stats();  ///< of the calling thread
 
-// The cache stands in the header because an operation on four numbers asks it three times for a block: inlined, and
-// with the class known where the size is, that takes a few nanoseconds.
+// The cache is in the header because an operation on four numbers asks it for three blocks: inlined, with the class
+// known at compile time where the size is, that takes a few nanoseconds.
 namespace internal {
 
 constexpr std::size_t kAlignment = 64;
@@ -31,7 +31,7 @@ struct FreeBlock {
 struct Pool {
   FreeBlock* waiting[kPoolClasses];
   PoolStats stats;
-  bool bypassed;  // what comes back goes to the system: the thread is ending, or addresses are being checked
+  bool bypassed;  // returned blocks go to the system: the thread is ending, or addresses are being checked
 };
 extern constinit thread_local Pool pool;
 
@@ -50,7 +50,7 @@ void pool_return(void* block, int size_class) noexcept;
 }  // namespace internal
 
 /// At least `bytes` bytes, aligned to 64, from the calling thread's cache of returned blocks. MemoryError when there is
-/// not as much.
+/// not enough memory.
 inline void* pool_allocate(std::size_t bytes) {
   const int size_class = internal::pool_class(bytes);
   internal::FreeBlock*& head = internal::pool.waiting[size_class];
@@ -73,12 +73,12 @@ inline void pool_release(void* block, std::size_t bytes) noexcept {
 /// Returns the calling thread's waiting blocks to the system.
 void pool_trim();
 
-/// Bytes that this process may still take: the system's, or those of the control group it runs in. Linux only; elsewhere
-/// there is no limit to be known, and it is infinite. Large blocks are asked for only if they fit: a system that gives
-/// more than it has would end the process in the middle of a step.
+/// Bytes that this process may still take: the system's, or those of the control group it runs in. Linux only; infinite
+/// elsewhere. Large blocks are requested only if they fit: a system that overcommits would kill the process in the middle
+/// of a step.
 double available_memory();
 
-/// Work space for the length of a block: pooled, aligned to 64, not initialised.
+/// Work space for the length of a block: pooled, aligned to 64, not initialized.
 class Scratch {
  public:
   /// In bytes, of the calling thread's pool.

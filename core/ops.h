@@ -1,4 +1,4 @@
-// Every operation: what it computes, shapes, errors. The mathematics and the derivative of each stand in its file in
+// Every operation: what it computes, shapes, errors. The formula and derivative of each are in its file in
 // core/ops/.
 //
 // Letters: B batch, T time (tokens in a row), C channels, H heads, D head size, V vocabulary; x input, y output,
@@ -41,7 +41,7 @@ Tensor div(double a, const Tensor& b);
 Tensor neg(const Tensor& x);
 /// @}
 
-/// @{ The same, as they are written in formulas.
+/// @{ The same as operators.
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
@@ -57,7 +57,7 @@ inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 /// @}
 
-// ---- Element by element (core/ops/pointwise.cpp, activation.cpp). A zero upstream gradient gives a zero gradient
+// ---- Element by element (core/ops/pointwise.cpp, pow.cpp). A zero upstream gradient gives a zero gradient
 // even where the derivative is infinite.
 
 /// x^exponent. At 0 with exponent < 1 the infinite derivative stays for a non-zero upstream gradient.
@@ -69,8 +69,10 @@ Tensor square(const Tensor& x);  ///< x * x
 Tensor sqrt(const Tensor& x);
 /// 1 / sqrt(x)
 Tensor rsqrt(const Tensor& x);
-Tensor exp(const Tensor& x);   ///< derivative: the result itself
-Tensor log(const Tensor& x);   ///< natural; 0 gives -inf, a negative number NaN
+Tensor exp(const Tensor& x);  ///< derivative: the result itself
+Tensor log(const Tensor& x);  ///< natural; 0 gives -inf, a negative number NaN
+/// The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+Tensor erf(const Tensor& x);
 Tensor tanh(const Tensor& x);  ///< derivative: 1 - y^2
 /// 1 / (1 + exp(-x))
 Tensor sigmoid(const Tensor& x);
@@ -80,9 +82,11 @@ Tensor relu(const Tensor& x);
 Tensor silu(const Tensor& x);
 /// The form of GELU. tanh is the book's and GPT-2's: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)));
 /// exact is x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))).
-enum class Gelu { tanh, exact };
+enum class GeluForm { tanh, exact };
 /// x times the probability that a normal number is below it (Hendrycks and Gimpel, 2016).
-Tensor gelu(const Tensor& x, Gelu form = Gelu::tanh);
+Tensor gelu(const Tensor& x, GeluForm form = GeluForm::tanh);
+/// The same numbers from primitive operations, each of them visible in the graph.
+Tensor gelu_composed(const Tensor& x, GeluForm form = GeluForm::tanh);
 
 // ---- Products (core/ops/matmul.cpp, linear.cpp)
 
@@ -96,8 +100,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, Transpose a_flag = Transpose::no
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// Several linear maps of one x in one product: y [..., sum of out], the results one after another in the last
 /// dimension. `biases` is empty or has one entry, possibly undefined, for each weight.
-Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights,
-                     const std::vector<Tensor>& biases = {});
+Tensor linear_fused(const Tensor& x, const std::vector<Tensor>& weights,
+                    const std::vector<Tensor>& biases = {});
 
 // ---- Reductions (core/ops/reduce.cpp). Without `dims` over all of them. Sums accumulate in double.
 
@@ -143,6 +147,8 @@ Tensor expand(const Tensor& x, const Shape& shape);
 
 /// exp(x - max) / sum along `dim`. A slice of nothing but -inf gives zeros, and zero gradients.
 Tensor softmax(const Tensor& x, int dim = kLast);
+/// The same numbers from primitive operations, each of them visible in the graph; but NaN for a slice of nothing but -inf.
+Tensor softmax_composed(const Tensor& x, int dim = kLast);
 /// x - max - log(sum(exp(x - max)))
 Tensor log_softmax(const Tensor& x, int dim = kLast);
 /// x with `value` where mask is not 0; the mask broadcasts to x and gets no gradient.
@@ -150,7 +156,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 /// a where condition is not 0, else b; all three broadcast; the condition gets no gradient.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 
-// ---- Normalisation (core/ops/layer_norm.cpp, rms_norm.cpp)
+// ---- Normalization (core/ops/layer_norm.cpp)
 
 /// y = scale * (x - mean) / sqrt(var + eps) + shift over the last dimension C, with the biased variance of two
 /// passes. x [..., C], scale [C], shift [C]. eps >= 0, else ValueError. Saved by name: x, scale, mean, rstd.
@@ -165,7 +171,7 @@ Tensor rms_norm_composed(const Tensor& x, const Tensor& scale, double eps = 1e-5
 // ---- Attention (core/ops/attention.cpp)
 
 /// Causal self-attention of `heads` heads: qkv [B, T, 3C] holds queries, keys and values one after another in the last
-/// dimension (as linear_joined gives them), each split into heads of D = C / heads. For each head
+/// dimension (as linear_fused gives them), each split into heads of D = C / heads. For each head
 /// softmax(q k^T / sqrt(D), rows masked to the past) v; y [B, T, C]. `drop_rate` drops probabilities (inverted
 /// dropout) unless it is 0. Saved by name: qkv, and attention weights up to T = 128; beyond, they are recomputed.
 Tensor causal_attention(const Tensor& qkv, int heads, double drop_rate = 0);
@@ -179,14 +185,15 @@ Tensor embedding(const Ids& ids, const Tensor& weight);
 /// Mean of -log softmax(logits)[target] over the targets that are not `ignore_index`; logits [..., V], targets [...].
 /// All ignored: 0, with zero gradients. IndexError naming target, position and V when a target is out of range.
 Tensor cross_entropy(const Tensor& logits, const Ids& targets, std::int32_t ignore_index = kIgnoreIndex);
-/// The same with every target's weight given: sum of losses / `divisor`, for means over several micro-batches.
-Tensor cross_entropy_sum(const Tensor& logits, const Ids& targets, double divisor,
-                         std::int32_t ignore_index = kIgnoreIndex);
+/// The same with the count of targets given, above 0: sum of losses / `target_count`. The parts of a batch that is computed
+/// in several micro-batches then add up to its mean.
+Tensor cross_entropy_by_count(const Tensor& logits, const Ids& targets, double target_count,
+                              std::int32_t ignore_index = kIgnoreIndex);
 
 // ---- Dropout (core/ops/dropout.cpp)
 
 /// Each element is 0 with probability `rate`, else x / (1 - rate). 0 <= rate < 1, else ValueError. The random numbers
-/// are those of the current module path, see core/random.h.
+/// depend on the current module path, see core/random.h.
 Tensor dropout(const Tensor& x, double rate);
 /// The same numbers without history: the gradient stops here.
 Tensor detach(const Tensor& x);

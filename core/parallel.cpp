@@ -59,7 +59,7 @@ constinit thread_local bool inside_chunk = false;
 
 // One job at a time. `ticket_` holds the job's number (upper half) and the next unclaimed chunk (lower half); a
 // chunk is claimed by compare-exchange, which fails if the job has changed meanwhile. The caller waits for claimed
-// chunks only: a worker that the system has put to sleep delays nobody.
+// chunks only: a worker that the system has put to sleep delays no one.
 class Workers {
  public:
   ~Workers() { resize(1); }
@@ -85,7 +85,8 @@ class Workers {
     const std::unique_lock job_lock(job_mutex_, std::try_to_lock);
     if (!job_lock.owns_lock() || pool_.empty()) return false;
     const std::uint64_t job = ++job_number_ << 32;
-    ticket_.store(job | kClosed, std::memory_order_seq_cst);  // nobody can claim while the fields change
+    ticket_.store(job | kClosed,
+                  std::memory_order_seq_cst);  // no chunk can be claimed while the fields change
     body_.store(body, std::memory_order_release);
     context_.store(context, std::memory_order_release);
     chunks_.store(static_cast<std::uint32_t>(chunks), std::memory_order_release);

@@ -6,7 +6,7 @@
 
 namespace handgrad {
 
-/// Threads that work in parallel_for, the caller included. At first: the cores that affinity and quota allow.
+/// Threads that work in parallel_for, including the caller. Default: available_cores().
 int thread_count();
 /// At least 1. Takes effect at the next parallel_for.
 void set_thread_count(int threads);
@@ -17,8 +17,8 @@ namespace internal {
 void run_chunks(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
 }  // namespace internal
 
-/// Calls body(i) once for every i in 0..chunks-1, on whichever thread claims it. Returns when all are done. The
-/// bodies must not throw, must not touch reference counts (they take raw pointers), and must not depend on order.
+/// Calls body(i) once for every i in 0..chunks-1, on whichever thread claims it. Returns when all are done. Bodies
+/// must not throw, must not touch reference counts (they use raw pointers), and must not depend on their order.
 /// Inside another parallel_for, or when the workers serve another thread, the caller does all of them itself.
 template <class Body>
 void parallel_for(std::int64_t chunks, const Body& body) {

@@ -7,8 +7,8 @@
 
 namespace handgrad {
 
-/// A leaf tensor that a module owns, an optimiser moves and a checkpoint stores. It is used like any tensor. It is
-/// neither copied nor moved as a parameter: everybody refers to the one object, so tied weights stay tied.
+/// A leaf tensor that a module owns, an optimizer moves and a checkpoint stores. It is used like any tensor. It is
+/// neither copied nor moved: all users refer to the one object, so tied weights stay tied.
 class Parameter : public Tensor {
  public:
   /// `name` is the local one, such as "scale"; the numbers of `start` are copied. Weight decay applies by rank:
@@ -22,12 +22,12 @@ class Parameter : public Tensor {
 
   const std::string& name() const { return name_; }  ///< the local one, "scale"; its owner knows the path
 
-  /// Whether an optimiser with weight decay shrinks it: by default only if its rank is at least 2.
+  /// Whether an optimizer with weight decay shrinks it: by default only if its rank is at least 2.
   bool decay() const { return rank() >= 2; }
 
-  /// A frozen parameter collects no gradient and is not moved.
+  /// A frozen parameter collects no gradient and is not updated.
   void freeze() { requires_grad(false); }
-  bool frozen() const { return !needs_grad(); }  ///< whether it stays as it is
+  bool frozen() const { return !needs_grad(); }  ///< whether it is left out of updates
 
   /// Converts the numbers to another element type; gradients collected so far are dropped.
   void to(DType dtype) {

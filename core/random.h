@@ -17,7 +17,7 @@ std::array<std::uint32_t, 4> philox4x32(const std::array<std::uint32_t, 4>& coun
 /// The address of the random numbers of one operation in one forward pass.
 struct RandomKey {
   std::array<std::uint32_t, 2> key;  ///< of seed, stream and rank
-  /// @{ Those of the RandomContext.
+  /// @{ As in RandomContext.
   std::uint32_t step, micro_batch;
   /// @}
 
@@ -32,7 +32,7 @@ struct RandomKey {
 RandomKey random_key(std::uint64_t seed, std::uint64_t stream, std::uint32_t step = 0,
                      std::uint32_t micro_batch = 0, std::uint32_t rank = 0);
 
-/// What the random operations of the calling thread are keyed by besides their module path. A trainer sets it
+/// What keys the random operations of the calling thread, besides their module path. A trainer sets it
 /// before each forward pass; setting it starts the counts of calls again.
 struct RandomContext {
   std::uint64_t seed = 0;  ///< of the run
@@ -52,10 +52,10 @@ RandomKey next_random_key();
 Array to_array(const RandomKey& key);
 RandomKey random_key_of(const Array& array);  ///< what to_array made
 
-/// A sequence of random numbers, for initialisation, sampling and tests.
+/// A sequence of random numbers, for initialization, sampling and tests.
 class Random {
  public:
-  /// The same numbers for the same seed and stream; another stream has numbers of its own.
+  /// The same numbers for the same seed and stream; another stream has other numbers.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : key_(random_key(seed, stream)) {}
 
   std::uint32_t bits();  ///< the next 32 random bits
@@ -81,7 +81,7 @@ Array uniform_array(const Shape& shape, double low, double high, Random& random,
 Array normal_array(const Shape& shape, double mean, double std, Random& random, DType dtype = DType::float32);
 
 /// Own natural logarithm (x > 0, normal), within 5e-16 of its size, and cosine of 2 * pi * turns (0 <= turns < 1), within
-/// 4e-16: a platform's own differ by CPU, and with them every initial weight would.
+/// 4e-16: the platform's functions differ between CPUs, and initial weights would differ with them.
 double portable_log(double x);
 double portable_cos_turns(double turns);  ///< cosine of 2 pi turns
 

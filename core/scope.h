@@ -1,5 +1,5 @@
-// Scope: the module in whose forward (or whose backward) the engine is at work. It gives errors, recorded
-// operations and random streams an address such as trf_blocks.3.norm1.
+// Scope: the module whose forward or backward is running. It gives errors, recorded operations and random streams an
+// address such as trf_blocks.3.norm1.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ const Scope& scope_of(std::string_view path);
 /// The scope of the calling thread; the empty one outside of any module.
 const Scope& current_scope();
 
-/// Sets the calling thread's scope for a block, and restores the one before.
+/// Sets the calling thread's scope for a block, then restores the previous one.
 class ScopeGuard {
  public:
-  explicit ScopeGuard(const Scope& scope);  ///< it must outlive the guard; those of scope_of do
+  explicit ScopeGuard(const Scope& scope);  ///< must outlive the guard, as those of scope_of do
   ~ScopeGuard();
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "handgrad/core/error.h"
-
 namespace handgrad {
 
 std::string Shape::text() const {
@@ -13,19 +11,6 @@ std::string Shape::text() const {
     s += std::to_string(sizes_[i]);
   }
   return s + "]";
-}
-
-void Shape::refuse_rank(std::size_t rank) {
-  throw ShapeError(
-      "shape", "must have at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(rank));
-}
-
-void Shape::refuse_dim(int dim) const {
-  throw ShapeError("shape",
-                   rank_ == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
-                              : "dimension must lie in " + std::to_string(-rank_) + ".." +
-                                    std::to_string(rank_ - 1) + ", got " + std::to_string(dim),
-                   {{"shape", *this}});
 }
 
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape& out) {

@@ -19,7 +19,7 @@ class Shape {
   constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
   explicit Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
   constexpr Shape(const std::int64_t* sizes, std::size_t rank) {
-    if (rank > kMaxRank) refuse_rank(rank);
+    if (rank > kMaxRank) throw_rank(rank);
     rank_ = static_cast<std::int32_t>(rank);
     for (std::size_t i = 0; i < rank; ++i) sizes_[i] = sizes[i];
   }
@@ -35,7 +35,7 @@ class Shape {
   /// Size of dimension `dim`; negative ones count from the end. ShapeError when there is no such dimension.
   constexpr std::int64_t at(int dim) const {
     if (dim < -rank_ || dim >= rank_) [[unlikely]]
-      refuse_dim(dim);
+      throw_dim(dim);
     return sizes_[dim < 0 ? dim + rank_ : dim];
   }
   /// Size of the last dimension; the rank must be at least 1.
@@ -55,7 +55,7 @@ class Shape {
 
   /// One dimension more, at the end.
   void push_back(std::int64_t size) {
-    if (rank_ == kMaxRank) refuse_rank(static_cast<std::size_t>(rank_) + 1);
+    if (rank_ == kMaxRank) throw_rank(static_cast<std::size_t>(rank_) + 1);
     sizes_[rank_++] = size;
   }
 
@@ -80,8 +80,8 @@ class Shape {
   std::string text() const;
 
  private:
-  [[noreturn]] static void refuse_rank(std::size_t rank);
-  [[noreturn]] void refuse_dim(int dim) const;
+  [[noreturn]] static void throw_rank(std::size_t rank);
+  [[noreturn]] void throw_dim(int dim) const;
 
   std::int64_t sizes_[kMaxRank] = {};
   std::int32_t rank_ = 0;

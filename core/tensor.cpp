@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "handgrad/core/autograd.h"
 #include "handgrad/core/error.h"
 
 namespace handgrad {
@@ -25,18 +24,6 @@ std::vector<T> joined(std::initializer_list<std::initializer_list<T>> rows, Shap
 
 }  // namespace
 
-GradSlot::GradSlot(const Shape& of_shape, DType of_dtype) : dtype(of_dtype), shape(of_shape) {}
-GradSlot::~GradSlot() = default;
-
-Ref<GradSlot> GradSlot::make(const Shape& shape, DType dtype) {
-  return Ref<GradSlot>(new (pool_allocate(sizeof(GradSlot))) GradSlot(shape, dtype));
-}
-
-void GradSlot::destroy(GradSlot* slot) noexcept {
-  slot->~GradSlot();
-  pool_release(slot, sizeof(GradSlot));
-}
-
 Tensor Tensor::of(std::initializer_list<double> values, DType dtype) {
   return of(std::vector<double>(values), {static_cast<std::int64_t>(values.size())}, dtype);
 }
@@ -57,23 +44,13 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 
 Tensor Tensor::constant(Array numbers) { return {std::move(numbers), Ref<GradSlot>()}; }
 
-Tensor& Tensor::requires_grad(bool on) {
-  if (has_node())
-    throw GraphError("requires_grad",
-                     "only a leaf can be told to; this tensor is the result of " + std::string(node().op()),
-                     {{"tensor", shape()}}, "detach() it first");
-  if (!slot_) slot_ = GradSlot::make(shape(), dtype());
-  slot_->requires_grad = on;
-  if (!on) slot_->grad = Array();
-  return *this;
-}
-
 const Array& Tensor::grad() const {
   if (!has_grad())
     throw GraphError("grad", "this tensor has no gradient", {{"tensor", shape()}},
                      !needs_grad() ? "requires_grad() before the forward pass"
-                     : has_node()  ? "keep_grad() before backward(): interior gradients are dropped after use"
-                                   : "backward() of a loss that depends on it");
+                     : has_node()
+                         ? "retain_grad() before backward(): interior gradients are dropped after use"
+                         : "backward() of a loss that depends on it");
   return slot_->grad;
 }
 
@@ -81,9 +58,9 @@ void Tensor::zero_grad() {
   if (slot_) slot_->grad = Array();
 }
 
-void Tensor::keep_grad() {
-  if (!needs_grad()) throw GraphError("keep_grad", "this tensor has no history", {{"tensor", shape()}});
-  slot_->keep = true;
+void Tensor::retain_grad() {
+  if (!needs_grad()) throw GraphError("retain_grad", "this tensor has no history", {{"tensor", shape()}});
+  slot_->retain_grad = true;
 }
 
 void Tensor::on_grad(GradObserver observer) {
@@ -92,14 +69,12 @@ void Tensor::on_grad(GradObserver observer) {
   slot_->observers->push_back(std::move(observer));
 }
 
-void Tensor::backward(KeepGraph keep) const {
+void Tensor::backward(RetainGraph retain_graph) const {
   if (numel() != 1)
     throw ShapeError("backward", "the loss must be one number", {{"loss", shape()}},
                      "reduce it with sum() or mean(), or give the upstream gradient: backward(dy)");
-  backward(Array::full(shape(), 1, dtype()), keep);
+  backward(Array::full(shape(), 1, dtype()), retain_graph);
 }
-
-void Tensor::backward(const Array& dy, KeepGraph keep) const { run_backward(*this, dy, keep); }
 
 const Node& Tensor::node() const {
   if (!has_node()) throw GraphError("node", "no recorded operation made this tensor", {{"tensor", shape()}});

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
 #include "handgrad/data/utf8.h"
 
 namespace handgrad::data {

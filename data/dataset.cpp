@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
+#include "handgrad/core/random.h"
 
 namespace handgrad::data {
 namespace {
+
+constexpr std::uint64_t kDataStream =
+    0x64617461;  // "data": separate from the streams of dropout and first weights
 
 BatchPlan checked(BatchPlan plan) {
   if (plan.all_rows == 0) plan.all_rows = plan.first_row + plan.rows;
@@ -22,10 +26,12 @@ BatchPlan checked(BatchPlan plan) {
 
 }  // namespace
 
-std::int64_t RandomSource::below(std::int64_t n, std::int64_t step, std::int64_t micro_batch,
-                                 std::int64_t row) const {
-  const std::uint64_t bits = number(seed, static_cast<std::uint64_t>(step),
-                                    static_cast<std::uint64_t>(micro_batch), static_cast<std::uint64_t>(row));
+std::int64_t Random::below(std::int64_t n, std::int64_t step, std::int64_t micro_batch,
+                           std::int64_t row) const {
+  const auto block =
+      random_key(seed, kDataStream, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(micro_batch))
+          .block(static_cast<std::uint64_t>(row));
+  const std::uint64_t bits = std::uint64_t{block[0]} << 32 | block[1];
   return static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(n));
 }
 

@@ -7,17 +7,11 @@
 
 namespace handgrad::data {
 
-/// A random number, all 64 bits, for an address. The caller of this folder brings it, so that a run has one
-/// generator for everything; equal addresses must give equal numbers.
-using RandomNumber = std::uint64_t (*)(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch,
-                                       std::uint64_t row);
+/// Random numbers addressed by seed, step, micro-batch and row: equal addresses give equal numbers (core/random.h).
+struct Random {
+  std::uint64_t seed = 0;  ///< of the run
 
-/// Such a function with its seed.
-struct RandomSource {
-  RandomNumber number = nullptr;  ///< must be set before `below` is called
-  std::uint64_t seed = 0;         ///< the first part of every address
-
-  /// 0 .. n - 1 (n > 0); the larger part of the range is preferred by less than n / 2^64.
+  /// 0 .. n - 1 (n > 0). The bias of the remainder is below n / 2^64.
   std::int64_t below(std::int64_t n, std::int64_t step, std::int64_t micro_batch, std::int64_t row) const;
 };
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
 
 namespace handgrad::data {
 

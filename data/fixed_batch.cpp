@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/data/error.h"
-#include "handgrad/data/text_file.h"
+#include "handgrad/core/error.h"
+#include "handgrad/io/text_file.h"
 
 namespace handgrad::data {
 namespace {
@@ -76,7 +76,7 @@ const json& required(const json& object, const char* key, const std::string& sou
               R"({"inputs": [[1, 2]], "targets": [[2, 3]]}, rows of token ids)");
 }
 
-void refuse_other_keys(const json& object, const std::string& source) {
+void throw_other_keys(const json& object, const std::string& source) {
   if (!object.is_object()) return;
   for (const auto& item : object.items())
     if (item.key() != "inputs" && item.key() != "targets")
@@ -101,9 +101,9 @@ Batch parse_batch(const json& object, const std::string& source, std::int64_t vo
 }
 
 Batch read_batch(const std::filesystem::path& path, std::int64_t vocab_size) {
-  const json object = read_json_file(path);
-  refuse_other_keys(object, quoted(path));
-  return parse_batch(object, quoted(path), vocab_size);
+  const json object = io::read_json_file(path);
+  throw_other_keys(object, io::quoted(path));
+  return parse_batch(object, io::quoted(path), vocab_size);
 }
 
 FixedBatch::FixedBatch(Batch batch) : Dataset({batch.rows, batch.cols}), batch_(std::move(batch)) {}

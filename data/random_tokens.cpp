@@ -4,17 +4,16 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
 
 namespace handgrad::data {
 
-RandomTokens::RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, RandomSource random)
+RandomTokens::RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, Random random)
     : Dataset(plan), vocab_size_(vocab_size), random_(random) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
   if (vocab_size < 1 || vocab_size > kLargest)
     throw Error("random tokens",
                 fmt::format("vocab_size must be from 1 to {}, got {}", kLargest, vocab_size));
-  if (random.number == nullptr) throw Error("random tokens", "need a random source");
 }
 
 void RandomTokens::fill(Batch& batch, const Position& position) {

@@ -12,14 +12,14 @@ namespace handgrad::data {
 class RandomTokens final : public Dataset {
  public:
   /// Error when vocab_size is not positive or not an int32.
-  RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, RandomSource random);
+  RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, Random random);
 
   void fill(Batch& batch, const Position& position) override;
   std::int64_t batches_per_epoch() const override { return 1; }
 
  private:
   std::int64_t vocab_size_;
-  RandomSource random_;
+  Random random_;
 };
 
 }  // namespace handgrad::data

@@ -2,14 +2,14 @@
 
 #include <utility>
 
+#include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
-#include "handgrad/data/error.h"
-#include "handgrad/data/text_file.h"
+#include "handgrad/io/text_file.h"
 
 namespace handgrad::data {
 
 Text load_text(const TextOptions& options) {
-  const TextFile file = read_text_file(options.path);
+  const io::TextFile file = io::read_text_file(options.path);
   Text text;
   text.had_byte_order_mark = file.had_byte_order_mark;
   text.tokenizer = options.tokenizer;
@@ -19,11 +19,11 @@ Text load_text(const TextOptions& options) {
       text.tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::from_text(file.text));
     ids = text.tokenizer->encode(file.text);
   } catch (const Error& error) {  // the file is to blame, so it stands in front
-    throw Error(quoted(options.path), error.subject() + ": " + error.message(), error.details(),
+    throw Error(io::quoted(options.path), error.op() + ": " + error.message(), error.operands(),
                 error.advice());
   }
-  Split parts =
-      split(TokenStream(std::move(ids), quoted(options.path)), options.val_fraction, options.context_length);
+  Split parts = split(TokenStream(std::move(ids), io::quoted(options.path)), options.val_fraction,
+                      options.context_length);
   text.training = std::move(parts.training);
   text.validation = std::move(parts.validation);
   return text;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
 
 namespace handgrad::data {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
-#include "handgrad/data/error.h"
 
 namespace handgrad::data {
 

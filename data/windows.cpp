@@ -5,22 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/data/error.h"
+#include "handgrad/core/error.h"
 
 namespace handgrad::data {
-namespace {
-
-void require_source(const TokenStream& stream, const RandomSource& random) {
-  if (random.number == nullptr)
-    throw Error(stream.name(), "random windows and shuffling need a random source");
-}
-
-}  // namespace
-
-RandomWindows::RandomWindows(TokenStream stream, const BatchPlan& plan, RandomSource random)
+RandomWindows::RandomWindows(TokenStream stream, const BatchPlan& plan, Random random)
     : Dataset(plan), stream_(std::move(stream)), random_(random) {
   require_one_row(stream_, plan.cols);
-  require_source(stream_, random_);
 }
 
 void RandomWindows::fill(Batch& batch, const Position& position) {
@@ -53,7 +43,6 @@ SequentialWindows::SequentialWindows(TokenStream stream, const BatchPlan& plan, 
                  {"stride", fmt::to_string(order_.stride)}},
                 "a smaller batch_size or stride, or random sampling");
   if (!order_.shuffle) return;
-  require_source(stream_, order_.random);
   shuffled_.resize(static_cast<std::size_t>(windows_));
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes docs/sample-report.html anew: the report of the toy, as ./dev run leaves it.
+# Regenerates docs/sample-report.html: the toy's report, as ./dev run writes it.
 # sample-report.sh [PROGRAM [OUT]]
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -10,5 +10,5 @@ trap 'rm -rf "$folder"' EXIT
 cp -R "$root/configs" "$root/data" "$folder"
 cd "$folder"
 HANDGRAD_CALLED_AS=./dev "$program" train configs/toy.json --out runs/toy --quiet
-# The config names the text by its full path; here by the one in the repository, which is the same everywhere.
+# The config has the text's absolute path; replace it by the path in the repository, which is the same everywhere.
 sed "s|$folder/||g" runs/toy/report.html >"$out"

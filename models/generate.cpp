@@ -13,14 +13,14 @@ namespace handgrad::models {
 namespace {
 
 void check(const std::vector<std::int32_t>& prompt, const GenerateOptions& options) {
-  const auto refuse = [](const char* rule, auto got) {
+  const auto throw_error = [](const char* rule, auto got) {
     throw ValueError("generate", fmt::format("{}, got {}", rule, got));
   };
-  if (prompt.empty()) refuse("the prompt must have at least 1 token", 0);
-  if (options.max_new_tokens < 0) refuse("max_new_tokens must be at least 0", options.max_new_tokens);
-  if (options.top_k < 0) refuse("top_k must be at least 0", options.top_k);
+  if (prompt.empty()) throw_error("the prompt must have at least 1 token", 0);
+  if (options.max_new_tokens < 0) throw_error("max_new_tokens must be at least 0", options.max_new_tokens);
+  if (options.top_k < 0) throw_error("top_k must be at least 0", options.top_k);
   if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
-    refuse("temperature must be at least 0 and finite", options.temperature);
+    throw_error("temperature must be at least 0 and finite", options.temperature);
 }
 
 /// Logits [V] of the token after the last one.

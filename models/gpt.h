@@ -59,9 +59,9 @@ class GptModel final : public Model {
 };
 
 /// Reads the keys of a model of type gpt. ConfigError for what does not fit.
-GptConfig read_gpt_config(nn::Fields& fields, const ModelContext& context);
+GptConfig read_gpt_config(io::Fields& fields, const ModelContext& context);
 
 /// The row "gpt" of the registry.
-std::unique_ptr<Model> make_gpt(nn::Fields& fields, const ModelContext& context);
+std::unique_ptr<Model> make_gpt(io::Fields& fields, const ModelContext& context);
 
 }  // namespace handgrad::models

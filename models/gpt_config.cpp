@@ -4,10 +4,10 @@
 
 namespace handgrad::models {
 
-GptConfig read_gpt_config(nn::Fields& fields, const ModelContext& context) {
+GptConfig read_gpt_config(io::Fields& fields, const ModelContext& context) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   GptConfig config;
-  nn::IntegerKey vocab{
+  io::IntegerKey vocab{
       .doc = "how many tokens there are; the tokenizer's if not given", .at_least = 1, .at_most = kMost};
   if (context.vocab_size > 0) vocab.fallback = context.vocab_size;
   config.vocab_size = context.vocab_size > 0 || fields.building()
@@ -32,20 +32,21 @@ GptConfig read_gpt_config(nn::Fields& fields, const ModelContext& context) {
       fields.boolean("qkv_bias", {.doc = "biases for queries, keys and values", .fallback = false});
   config.tie_weights = fields.boolean(
       "tie_weights", {.doc = "one matrix for token embedding and output head", .fallback = false});
-  const std::string init = fields.text("init", {.doc = "first weights: PyTorch's defaults (book) or GPT-2's",
-                                                .fallback = "gpt2",
-                                                .choices = {"book", "gpt2"}});
+  const std::string init =
+      fields.string("init", {.doc = "first weights: PyTorch's defaults (book) or GPT-2's",
+                             .fallback = "gpt2",
+                             .choices = {"book", "gpt2"}});
   config.init = init == "book" ? nn::Init::book : nn::Init::gpt2;
   config.norm = nn::maker(nn::norms(), fields.object("norm", "norm1, norm2 and final_norm"), config.emb_dim);
   config.ff = nn::maker(nn::feed_forwards(), fields.object("ff", "the feed-forward layers"), config.emb_dim);
   return config;
 }
 
-std::unique_ptr<Model> make_gpt(nn::Fields& fields, const ModelContext& context) {
+std::unique_ptr<Model> make_gpt(io::Fields& fields, const ModelContext& context) {
   const GptConfig config = read_gpt_config(fields, context);
   if (!fields.building()) return nullptr;
   fields.finish();
-  const nn::DrawGuard draw(nn::Draw::only_by_initialise);
+  const nn::DrawGuard draw(nn::Draw::only_by_initialize);
   return std::make_unique<GptModel>(config, context.seed);
 }
 

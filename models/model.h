@@ -24,7 +24,7 @@ class Model : public nn::Module {
   /// model whose logits are large may compute it without holding all of them.
   virtual Tensor loss(const Ids& inputs, const Ids& targets, std::optional<double> divisor = std::nullopt) {
     const Tensor logits = (*this)(inputs);
-    return divisor ? cross_entropy_sum(logits, targets, *divisor) : cross_entropy(logits, targets);
+    return divisor ? cross_entropy_by_count(logits, targets, *divisor) : cross_entropy(logits, targets);
   }
 
   virtual std::int64_t vocab_size() const = 0;      ///< V

@@ -4,8 +4,8 @@
 
 namespace handgrad::models {
 
-nn::Registry<Model, const ModelContext&>& registry() {
-  static nn::Registry<Model, const ModelContext&> models(
+io::Registry<Model, const ModelContext&>& registry() {
+  static io::Registry<Model, const ModelContext&> models(
       "model", "gpt", {{"gpt", make_gpt, "a decoder-only transformer, as in the book and GPT-2"}});
   return models;
 }

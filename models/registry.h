@@ -16,6 +16,6 @@ struct ModelContext {
 
 /// gpt (the usual one), and what a program adds. A factory that finds `fields.building()` false reads and
 /// checks its keys and returns nullptr.
-nn::Registry<Model, const ModelContext&>& registry();
+io::Registry<Model, const ModelContext&>& registry();
 
 }  // namespace handgrad::models

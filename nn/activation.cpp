@@ -1,7 +1,7 @@
 #include "handgrad/nn/activation.h"
 
 #include "handgrad/core/error.h"
-#include "handgrad/nn/near_match.h"
+#include "handgrad/io/near_match.h"
 
 namespace handgrad::nn {
 namespace {
@@ -18,7 +18,8 @@ struct Row {
 
 constexpr Row kActivations[] = {
     {"gelu", make<Gelu>},
-    {"gelu_exact", []() -> std::unique_ptr<Layer> { return std::make_unique<Gelu>(handgrad::Gelu::exact); }},
+    {"gelu_exact",
+     []() -> std::unique_ptr<Layer> { return std::make_unique<Gelu>(handgrad::GeluForm::exact); }},
     {"relu", make<Relu>},
     {"sigmoid", make<Sigmoid>},
     {"silu", make<Silu>},
@@ -37,7 +38,7 @@ std::unique_ptr<Layer> make_activation(std::string_view name) {
   for (const Row& row : kActivations)
     if (row.name == name) return row.make();
   throw ValueError("activation", "unknown activation \"" + std::string(name) + "\"" +
-                                     did_you_mean(name, activation_names()));
+                                     io::did_you_mean(name, activation_names()));
 }
 
 }  // namespace handgrad::nn

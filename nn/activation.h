@@ -15,12 +15,12 @@ namespace handgrad::nn {
 /// 0.8413447).
 class Gelu final : public Layer {
  public:
-  /// `form`: see handgrad::Gelu; the book's and GPT-2's is the default.
-  explicit Gelu(handgrad::Gelu form = handgrad::Gelu::tanh) : form_(form) {}
+  /// `form`: see handgrad::GeluForm; the book's and GPT-2's is the default.
+  explicit Gelu(handgrad::GeluForm form = handgrad::GeluForm::tanh) : form_(form) {}
   Tensor forward(const Tensor& x) override { return gelu(x, form_); }
 
  private:
-  handgrad::Gelu form_;
+  handgrad::GeluForm form_;
 };
 
 /// max(x, 0)

@@ -48,7 +48,7 @@ Tensor MultiHeadAttention::joined_projections(const Tensor& x) {
     weights_[i] = maps[i]->weight;
     if (!biases_.empty()) biases_[i] = *maps[i]->bias;
   }
-  Tensor qkv = linear_joined(x, weights_, biases_);
+  Tensor qkv = linear_fused(x, weights_, biases_);
   for (std::int64_t i = 0; i < 3; ++i) {
     if (!maps[i]->observed()) continue;
     const NoGrad no_grad;

@@ -11,7 +11,7 @@ namespace handgrad::nn {
 
 /// ids [...] to y [..., width]: y is row `id` of the table. IndexError for an id outside of 0 .. count - 1.
 ///
-///     parameter  shape           starts as (until nn::initialise)   elsewhere
+///     parameter  shape           starts as (until nn::initialize)   elsewhere
 ///     weight     [count, width]  normal, deviation 1                PyTorch weight, GPT-2 wte and wpe
 ///
 /// With weight [[1, 2], [3, 4], [5, 6]], ids [2, 0] give [[5, 6], [1, 2]]. A row that is read twice receives

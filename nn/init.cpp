@@ -46,7 +46,7 @@ void fill(Array& array, const Distribution& distribution, const Random& sequence
 }
 
 Tensor start(const Shape& shape, const Distribution& distribution, Redrawn redrawn) {
-  if (drawn == Draw::nothing || (drawn == Draw::only_by_initialise && redrawn == Redrawn::yes))
+  if (drawn == Draw::nothing || (drawn == Draw::only_by_initialize && redrawn == Redrawn::yes))
     return Tensor::zeros(shape);
   static thread_local std::uint64_t made = 0;
   Array array(shape);
@@ -86,7 +86,7 @@ Tensor normal_start(const Shape& shape, double mean, double deviation, Redrawn r
 DrawGuard::DrawGuard(Draw draw) : before_(drawn) { drawn = std::max(drawn, draw); }
 DrawGuard::~DrawGuard() { drawn = before_; }
 
-void initialise(Module& root, Init scheme, std::uint64_t seed) {
+void initialize(Module& root, Init scheme, std::uint64_t seed) {
   if (drawn == Draw::nothing) return;
   const std::int64_t branches = count_branches(root);
   for (const NamedParameter& named : root.named_parameters()) {

@@ -1,4 +1,4 @@
-// Initialisation: the first numbers of a model's parameters.
+// Initialization: the first numbers of a model's parameters.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ enum class Init {
 };
 
 /// Gives every Linear and Embedding below `root` its first numbers. Each parameter's numbers are keyed by
-/// `seed` and its own name, so they do not depend on what else the model has. A tied parameter is initialised
+/// `seed` and its own name, so they do not depend on what else the model has. A tied parameter is initialized
 /// once, by the module that declared it first. All other parameters keep what they were declared with, norms
 /// their ones and zeros.
-void initialise(Module& root, Init scheme, std::uint64_t seed);
+void initialize(Module& root, Init scheme, std::uint64_t seed);
 
-/// Whether `initialise` draws a parameter anew: those of a Linear or an Embedding.
+/// Whether `initialize` draws a parameter anew: those of a Linear or an Embedding.
 enum class Redrawn { no, yes };
 /// @{ What a layer made by hand starts with: numbers from a sequence of the calling thread, other ones each time.
 Tensor uniform_start(const Shape& shape, double low, double high, Redrawn redrawn = Redrawn::no);
@@ -34,8 +34,8 @@ Tensor normal_start(const Shape& shape, double mean, double deviation, Redrawn r
 /// Leaves out random numbers that are replaced at once: to draw those of GPT-2 takes seconds.
 enum class Draw {
   everything,          ///< the usual
-  only_by_initialise,  ///< not what is Redrawn: a model is made that calls `initialise` on all of it
-  nothing              ///< `initialise` leaves zeros: all weights come from a file
+  only_by_initialize,  ///< not what is Redrawn: a model is made that calls `initialize` on all of it
+  nothing              ///< `initialize` leaves zeros: all weights come from a file
 };
 
 /// What is drawn by this thread while it lives; of two the stricter one holds.

@@ -12,7 +12,7 @@ namespace handgrad::nn {
 
 /// x [..., in] to y [..., out].
 ///
-///     parameter  shape      starts as (until nn::initialise)       elsewhere
+///     parameter  shape      starts as (until nn::initialize)       elsewhere
 ///     weight     [out, in]  uniform in +-1 / sqrt(in)              PyTorch weight; in GPT-2 [in, out]
 ///     bias       [out]      the same; absent when made without     PyTorch bias
 ///

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "handgrad/core/error.h"
-#include "handgrad/nn/pattern.h"
+#include "handgrad/io/pattern.h"
 
 namespace handgrad::nn {
 namespace {
@@ -54,15 +54,15 @@ std::string Module::type() const { return type_.empty() ? snake_case(class_name_
 // ---- Declaring
 
 void Module::check_name(const std::string& name) const {
-  const auto refuse = [&](const std::string& rule) {
+  const auto throw_error = [&](const std::string& rule) {
     throw ValueError("module", "the name of a parameter or child of " + type() + " must " + rule +
                                    ", got \"" + name + "\"");
   };
-  if (name.empty() || name.find('.') != std::string::npos) refuse("have a letter and no dot");
+  if (name.empty() || name.find('.') != std::string::npos) throw_error("have a letter and no dot");
   for (const Entry& entry : parameters_)
-    if (entry.name == name) refuse("be new in its module");
+    if (entry.name == name) throw_error("be new in its module");
   for (const auto& child : children_)
-    if (child->name_ == name) refuse("be new in its module");
+    if (child->name_ == name) throw_error("be new in its module");
 }
 
 Parameter& Module::param(std::string name, const Tensor& start) {
@@ -176,14 +176,14 @@ std::vector<std::string> Module::freeze(const std::vector<std::string>& patterns
   const auto all = named_parameters(TiedNames::all);
   for (const std::string& pattern : patterns) {
     const bool used =
-        std::any_of(all.begin(), all.end(), [&](const auto& p) { return matches(pattern, p.name); });
+        std::any_of(all.begin(), all.end(), [&](const auto& p) { return io::matches(pattern, p.name); });
     if (!used)
       throw ValueError("freeze", "each pattern must match a parameter, got \"" + pattern + "\"", {},
                        "a name, a part of one (scale, norm1), or a pattern (*.norm1.*)");
   }
   for (const NamedParameter& named : all)
     for (const std::string& pattern : patterns)
-      if (matches(pattern, named.name)) named.parameter->freeze();
+      if (io::matches(pattern, named.name)) named.parameter->freeze();
   std::vector<std::string> frozen;
   for (const NamedParameter& named : named_parameters())
     if (named.parameter->frozen()) frozen.push_back(named.name);
@@ -192,7 +192,7 @@ std::vector<std::string> Module::freeze(const std::vector<std::string>& patterns
 
 // ---- Running and looking on
 
-void Module::refuse_stray() const {
+void Module::throw_stray() const {
   throw GraphError(
       type(),
       "a module that another one calls must be declared with child(), or its parameters are not trained", {},

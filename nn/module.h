@@ -14,7 +14,7 @@
 //       double eps_;
 //     };
 //
-// That is all: the parameter is found by optimisers, checkpoints, inspect and the gradient check as
+// That is all: the parameter is found by optimizers, checkpoints, inspect and the gradient check as
 // "final_norm.gain", or wherever the module hangs.
 #pragma once
 
@@ -115,7 +115,7 @@ class Module {
   void to(DType dtype);
   /// Leaves every parameter without a gradient.
   void zero_grad();
-  /// Freezes the parameters with a name that one of the patterns matches (see nn/pattern.h), and returns the
+  /// Freezes the parameters with a name that one of the patterns matches (see io/pattern.h), and returns the
   /// names. ValueError when a pattern matches nothing.
   std::vector<std::string> freeze(const std::vector<std::string>& patterns);
 
@@ -177,7 +177,7 @@ class Module {
    public:
     explicit Running(const Module& module) : before_(running_) {
       if (before_ != nullptr && module.parent_ == nullptr) [[unlikely]]
-        module.refuse_stray();
+        module.throw_stray();
       running_ = &module;
     }
     ~Running() { running_ = before_; }
@@ -188,7 +188,7 @@ class Module {
     const Module* before_;
   };
 
-  [[noreturn]] void refuse_stray() const;
+  [[noreturn]] void throw_stray() const;
   void attach(std::string name, std::unique_ptr<Module> module);
   void check_name(const std::string& name) const;
   const Scope& find_scope() const;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the JSON Schema of configs against the loader: both must say the same of good and of bad configs.
+"""Compares the configs' JSON Schema with the loader: both must accept and reject the same configs.
 
 usage: check_schema.py PROGRAM CONFIG...
 """
@@ -96,7 +96,7 @@ for path in configs:
     with open(path, encoding="utf-8") as file:
         errors = list(validator.iter_errors(json.loads(without_comments(file.read()))))
     for error in errors:
-        print(f"{path}: the schema refuses it: {error.json_path}: {error.message}")
+        print(f"{path}: rejected by the schema: {error.json_path}: {error.message}")
     failed += bool(errors)
 
 with open(configs[0], encoding="utf-8") as file:

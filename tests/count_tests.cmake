@@ -1,5 +1,5 @@
 # Fails unless ctest runs exactly the test cases that the test program has. ctest learns their names by parsing a
-# list, and a name with an unpaired bracket or a semicolon would silently swallow its neighbours.
+# list, and a name with an unpaired bracket or a semicolon would silently swallow its neighbors.
 execute_process(COMMAND ${TESTS} --count OUTPUT_VARIABLE counted COMMAND_ERROR_IS_FATAL ANY)
 if(NOT counted MATCHES "current filters: ([0-9]+)")
   message(FATAL_ERROR "no number of test cases in: ${counted}")

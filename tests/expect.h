@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "handgrad/core/error.h"
+#include "handgrad/core/kernels/targets.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
@@ -71,6 +72,18 @@ std::string message(const Body& body) {
     return error.what();
   }
   return "(nothing was thrown)";
+}
+
+/// Calls body(name) under each instruction set that this build and this CPU have.
+template <class Body>
+void on_each_target(const Body& body) {
+  const std::string before = kernels::target_name();
+  for (const char* name : {"baseline", "avx2", "avx512"}) {
+    if (!kernels::set_target(name)) continue;
+    CAPTURE(name);
+    body(std::string(name));
+  }
+  kernels::set_target(before.c_str());
 }
 
 /// Normal random numbers, the same for the same seed.

@@ -21,7 +21,7 @@ Tensor leaf_of(const std::vector<double>& values, const Shape& shape) {
 
 void backward_of_ones(const Tensor& y) { y.backward(Array::full(y.shape(), 1, y.dtype())); }
 
-/// The element of x that stands at flat position `i` of the shape x is broadcast to, by NumPy's rule and nothing else.
+/// The element of x at flat position `i` of the shape that x is broadcast to, computed from NumPy's rule alone.
 double repeated(const Array& x, const Shape& out, std::int64_t i) {
   std::int64_t position = 0, step = 1;
   for (int back = 1; back <= out.rank(); ++back) {

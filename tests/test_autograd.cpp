@@ -31,13 +31,13 @@ TEST_CASE("autograd: a second backward is an error that says how, or adds up (H1
   z.backward();
   CHECK(x.grad().item() == 4);
   CHECK(expect::message<GraphError>([&] { z.backward(); }) ==
-        "backward: this graph was already used (mul)\n  try: backward(KeepGraph::yes) the first time");
+        "backward: this graph was already used (mul)\n  try: backward(RetainGraph::yes) the first time");
   CHECK(x.grad().item() == 4);
 
   x.zero_grad();
   const Tensor y2 = x * x, z2 = y2 * y2;
-  z2.backward(KeepGraph::yes);
-  z2.backward(KeepGraph::yes);
+  z2.backward(RetainGraph::yes);
+  z2.backward(RetainGraph::yes);
   CHECK(x.grad().item() == 8);
   x.zero_grad();
   z2.backward();
@@ -104,7 +104,7 @@ TEST_CASE("autograd: a result without gradient between a leaf and the loss is an
   const Tensor y = no_gradient("sign", "it is constant between its steps", x.array().copy(), {x});
   CHECK(expect::message<GraphError>([&] { sum(y * x).backward(); }) ==
         "backward: sign has no gradient: it is constant between its steps\n"
-        "  try: detach() its result where the gradient shall stop");
+        "  try: detach() its result where the gradient should stop");
   CHECK(expect::message<GraphError>([&] { passed("lost", x, nullptr); }) ==
         "lost: record() must be given a backward function\n  try: no_gradient() for what has no derivative");
 }
@@ -156,7 +156,7 @@ TEST_CASE("autograd: gradients are not mixed up by numbers that are shared on th
   const Tensor a = expect::leaf({1, 2}), b = expect::leaf({3, 4});
   const Array dy = Array::of({1, 10}, {2});
   const Tensor y = a + b;
-  y.backward(dy, KeepGraph::yes);
+  y.backward(dy, RetainGraph::yes);
   y.backward(dy);
   (a * 3.0).backward(dy);
   CHECK(a.grad().values() == std::vector<double>{5, 50});
@@ -180,15 +180,15 @@ TEST_CASE("autograd: zero_grad leaves no gradient, not zeros") {
 TEST_CASE("autograd: interior gradients are dropped unless kept, and a kept one is that of the last pass") {
   const Tensor x = expect::leaf({1, 2});
   Tensor kept = x * 2.0;
-  kept.keep_grad();
+  kept.retain_grad();
   const Tensor dropped = kept * 3.0, loss = sum(dropped);
-  loss.backward(KeepGraph::yes);
+  loss.backward(RetainGraph::yes);
   CHECK(kept.grad().values() == std::vector<double>{3, 3});
   CHECK_FALSE(dropped.has_grad());
   loss.backward();
   CHECK(kept.grad().values() == std::vector<double>{3, 3});
   CHECK(x.grad().values() == std::vector<double>{12, 12});
-  // A pass that is refused takes nothing away.
+  // A pass that throws changes nothing.
   CHECK_THROWS_AS(loss.backward(), GraphError);
   CHECK(kept.grad().values() == std::vector<double>{3, 3});
 }
@@ -210,12 +210,12 @@ TEST_CASE("autograd: a node can be read: name, what it saved, attributes, inputs
   CHECK(expect::message<GraphError>([&] { y.node().saved("rstd"); }) ==
         "mul: it saved no array named 'rstd'");
   CHECK(expect::message<GraphError>([&] { y.node().number("eps"); }) ==
-        "mul: it has no attribute named 'eps'");
+        "mul: there is no attribute named 'eps'");
 
   z.backward();
   CHECK_FALSE(y.node().has_saved("b"));
   CHECK(expect::message<GraphError>([&] { y.node().saved("b"); }) ==
-        "mul: what it saved was released by an earlier backward\n  try: backward(KeepGraph::yes) the first "
+        "mul: what it saved was released by an earlier backward\n  try: backward(RetainGraph::yes) the first "
         "time");
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("autograd: observers of tensors see complete gradients, leaves last") 
   x.on_grad([&](const Array& g) { seen.push_back("x " + g.text()); });
   y.on_grad([&](const Array& g) { seen.push_back("y " + g.text()); });
   const Tensor loss = sum(y + y * 3.0);
-  loss.backward(KeepGraph::yes);
+  loss.backward(RetainGraph::yes);
   CHECK(seen == std::vector<std::string>{"y [4, 4]", "x [8, 8]"});
   loss.backward();
   CHECK(seen.back() == "x [16, 16]");
@@ -294,7 +294,7 @@ TEST_CASE("autograd: an error in a backward has the address of its operation, an
   CHECK(x.grad().values() == std::vector<double>{2, 2});
 }
 
-TEST_CASE("autograd: a backward inside of a backward is refused") {
+TEST_CASE("autograd: a backward inside of a backward is an error") {
   const Tensor x = expect::leaf({1});
   Tensor y = x * 2.0;
   y.on_grad([&](const Array&) { (x * 3.0).backward(); });
@@ -305,7 +305,7 @@ TEST_CASE("autograd: a backward inside of a backward is refused") {
   CHECK(x.grad().item() == 5);
 }
 
-TEST_CASE("autograd: a gradient of another shape than its input's is refused") {
+TEST_CASE("autograd: a gradient whose shape is not its input's is an error") {
   const Tensor x = expect::leaf({1, 2});
   const Tensor y =
       passed("bent", x, [](const Node&, const Array&, GradSink& sink) { sink.move(0, Array::full({3}, 1)); });

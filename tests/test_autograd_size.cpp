@@ -11,7 +11,7 @@ using namespace handgrad;
 namespace {
 
 /// Runs `body` on a thread with a small stack, so that a recursion as deep as the graph would crash long before it
-/// reached the 8 MiB that a program usually has.
+/// reached the 8 MiB that a program has by default.
 template <class Body>
 void on_small_stack(const Body& body) {
   pthread_attr_t attributes;
@@ -39,7 +39,7 @@ bool pool_is_bypassed() {
 
 }  // namespace
 
-TEST_CASE("memory: an array that does not fit is refused before the system is asked for it") {
+TEST_CASE("memory: an array that does not fit is an error before the system is asked for it") {
   CHECK(available_memory() > 0);
   CHECK_THROWS_WITH_AS(Array(Shape{std::int64_t{1} << 40}, DType::float32),
                        doctest::Contains(" GiB more are needed, "), MemoryError);

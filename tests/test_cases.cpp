@@ -6,7 +6,7 @@
 
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 #include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
@@ -72,10 +72,10 @@ TEST_CASE("a NaN in one weight of block 1: the message names tensor, shape, modu
       config_path("toy.json") + " --quiet --set model.n_layers=2 --set train.steps=1 ";
   REQUIRE(handgrad_in(folder.path(), "train " + two_blocks + "--out a").status == 0);
   auto arrays =
-      nn::SafetensorsReader(folder.path() / "a/checkpoints/step-000001/model.safetensors").read_all();
-  for (nn::NamedArray& named : arrays)
+      io::SafetensorsReader(folder.path() / "a/checkpoints/step-000001/model.safetensors").read_all();
+  for (io::NamedArray& named : arrays)
     if (named.name == "trf_blocks.1.norm2.scale") named.array.mutable_data<float>()[9] = std::nanf("");
-  nn::write_safetensors(folder.path() / "broken.safetensors", arrays);
+  io::write_safetensors(folder.path() / "broken.safetensors", arrays);
   for (const char* flag : {"", " --find-nan"}) {
     const Outcome outcome = handgrad_in(
         folder.path(), "train " + two_blocks + "--overwrite --out b --weights broken.safetensors" + flag);

@@ -6,10 +6,10 @@
 
 #include "expect.h"
 #include "handgrad/core/autograd.h"
+#include "handgrad/io/safetensors.h"
 #include "handgrad/nn/registry.h"
-#include "handgrad/nn/safetensors.h"
 #include "handgrad/train/check.h"
-#include "handgrad/train/trace.h"
+#include "handgrad/view/trace.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -35,7 +35,7 @@ class WrongLayer final : public nn::Layer {
 TEST_CASE("check: every registered layer passes, a wrong backward does not") {
   const json none = json::object();
   for (const char* type : {"layer_norm", "rms_norm", "feed_forward"}) {
-    const GradCheckReport report = train::check_layer(type, nn::Fields(none), 8, {});
+    const GradCheckReport report = train::check_layer(type, io::Fields(none), 8, {});
     CHECK_MESSAGE(report.ok, report.text());
     CHECK(report.error < (std::string(type) == "layer_norm" ? 1e-7 : 1e-6));
     CHECK(report.tensors.front().name == "input");
@@ -48,7 +48,7 @@ TEST_CASE("check: every registered layer passes, a wrong backward does not") {
   CHECK(!report.tensors[0].ok);  // the input's gradient is half of what it should be
   CHECK(report.tensors[1].ok);
   CHECK(expect::message<ValueError>([&] {
-          train::check_layer("layer_nrom", nn::Fields(none), 4, {});
+          train::check_layer("layer_nrom", io::Fields(none), 4, {});
         }).starts_with("check: --layer: unknown layer \"layer_nrom\"; did you mean \"layer_norm\"?"));
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("trace: every parameter, gradient and activation, and the lines of eac
   REQUIRE(
       handgrad_in(folder.path(), "trace " + config_path("toy.json") + " --out a.st --dtype float64").status ==
       0);
-  const nn::SafetensorsReader file(folder.path() / "a.st");
+  const io::SafetensorsReader file(folder.path() / "a.st");
   CHECK(file.find("loss")->shape == Shape({1}));
   CHECK(file.find("logits")->shape == Shape({16, 16, 33}));
   CHECK(file.find("param.out_head.weight")->shape == Shape({33, 32}));
@@ -109,22 +109,22 @@ TEST_CASE("trace --compare finds what differs, and what only one of two has") {
   CHECK(handgrad_in(folder.path(), "trace --compare a.st wide.st --tolerance 1e-9").status == 1);
 
   // Somebody's own implementation, in which one weight is off, one tensor is missing and one has another shape.
-  std::vector<nn::NamedArray> arrays = nn::SafetensorsReader(folder.path() / "a.st").read_all();
-  std::erase_if(arrays, [](const nn::NamedArray& named) { return named.name == "act.tok_emb"; });
-  for (nn::NamedArray& named : arrays) {
+  std::vector<io::NamedArray> arrays = io::SafetensorsReader(folder.path() / "a.st").read_all();
+  std::erase_if(arrays, [](const io::NamedArray& named) { return named.name == "act.tok_emb"; });
+  for (io::NamedArray& named : arrays) {
     if (named.name == "grad.final_norm.scale") named.array.mutable_data<float>()[7] += 0.5f;
     if (named.name == "loss") named.array = named.array.reshape({1, 1});
   }
   arrays.push_back({"extra", Tensor::of({1, 2}).array()});
-  nn::write_safetensors(folder.path() / "b.st", arrays);
+  io::write_safetensors(folder.path() / "b.st", arrays);
   const Outcome outcome = handgrad_in(folder.path(), "trace --compare a.st b.st");
   CHECK(outcome.status == 1);
   CHECK(outcome.out.find("only in A    act.tok_emb\n") != std::string::npos);
   CHECK(outcome.out.find("only in B    extra\n") != std::string::npos);
   CHECK(outcome.out.find("other shape  loss: [1] and [1, 1]\n") != std::string::npos);
   CHECK(outcome.out.find("1 of 69 tensors differ by more than 1e-05") != std::string::npos);
-  const train::TraceComparison comparison =
-      train::compare_traces(folder.path() / "a.st", folder.path() / "b.st");
+  const view::TraceComparison comparison =
+      view::compare_traces(folder.path() / "a.st", folder.path() / "b.st");
   const auto found = std::find_if(comparison.differences.begin(), comparison.differences.end(),
                                   [](const auto& d) { return d.absolute > 0; });
   REQUIRE(found != comparison.differences.end());
@@ -143,5 +143,5 @@ TEST_CASE("trace: a batch file and weights of a run") {
                       "trace " + toy + " --weights run/checkpoints/step-000003 --batch batch.json --out b.st")
               .status == 0);
   CHECK(read_file(folder.path() / "a.st") == read_file(folder.path() / "b.st"));
-  CHECK(nn::SafetensorsReader(folder.path() / "a.st").find("logits")->shape == Shape({1, 3, 33}));
+  CHECK(io::SafetensorsReader(folder.path() / "a.st").find("logits")->shape == Shape({1, 3, 33}));
 }

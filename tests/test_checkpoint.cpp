@@ -12,16 +12,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/nn/durable_file.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/durable_file.h"
+#include "handgrad/io/name_report.h"
+#include "handgrad/io/safetensors.h"
+#include "handgrad/models/weights.h"
 #include "handgrad/train/checkpoint.h"
-#include "handgrad/train/name_report.h"
-#include "handgrad/train/weights.h"
 #include "temporary_folder.h"
 #include "toy.h"
 
 using namespace handgrad;
 using namespace handgrad::train;
+using namespace handgrad::io;
+using namespace handgrad::optim;
 using toy::Training;
 namespace fs = std::filesystem;
 
@@ -112,9 +114,9 @@ TEST_CASE("checkpoint: H76 tied weights stand in the file once and stay tied") {
   models::GptConfig config = toy::config();
   config.tie_weights = true;
   models::GptModel model(config, 1), other(config, 2);
-  const auto& arrays = weights_of(model.named_parameters());
-  nn::write_safetensors(folder.path() / "tied.safetensors", arrays);
-  const nn::SafetensorsReader reader(folder.path() / "tied.safetensors");
+  const auto& arrays = models::weights_of(model.named_parameters());
+  io::write_safetensors(folder.path() / "tied.safetensors", arrays);
+  const io::SafetensorsReader reader(folder.path() / "tied.safetensors");
   CHECK(reader.find("tok_emb.weight") != nullptr);
   CHECK(reader.find("out_head.weight") == nullptr);
   load_weights(folder.path() / "tied.safetensors", other);
@@ -123,13 +125,13 @@ TEST_CASE("checkpoint: H76 tied weights stand in the file once and stay tied") {
   CHECK(other.out_head.weight.array().value(0) == 3);
 
   // A file that names both: equal numbers are fine, others are not.
-  std::vector<nn::NamedArray> both = arrays;
+  std::vector<io::NamedArray> both = arrays;
   both.push_back({"out_head.weight", model.tok_emb.weight.array().copy()});
-  nn::write_safetensors(folder.path() / "both.safetensors", both);
+  io::write_safetensors(folder.path() / "both.safetensors", both);
   load_weights(folder.path() / "both.safetensors", other);
   CHECK(expect::same_bits(other.tok_emb.weight.array(), model.tok_emb.weight.array()));
   both.back().array.fill(1);
-  nn::write_safetensors(folder.path() / "both.safetensors", both);
+  io::write_safetensors(folder.path() / "both.safetensors", both);
   CHECK(message_without<Error>(folder.path(),
                                [&] { load_weights(folder.path() / "both.safetensors", other); }) ==
         "\"both.safetensors\": tok_emb.weight and out_head.weight are one tensor in the model, but differ in "
@@ -141,14 +143,14 @@ TEST_CASE("checkpoint: H87 another architecture is refused with everything that 
   Training training({});
   training.trainer.step();
   const fs::path path = save_checkpoint(folder.path(), training.trainer);
-  std::vector<nn::NamedArray> arrays = nn::SafetensorsReader(path / "model.safetensors").read_all();
-  for (nn::NamedArray& named : arrays) {
+  std::vector<io::NamedArray> arrays = io::SafetensorsReader(path / "model.safetensors").read_all();
+  for (io::NamedArray& named : arrays) {
     if (named.name == "trf_blocks.0.norm1.scale") named.name = "trf_blocks.0.norm1.weight";
     if (named.name == "trf_blocks.0.norm1.shift") named.name = "trf_blocks.0.norm1.bias";
     if (named.name == "tok_emb.weight") named.array = Array::zeros({18, 16});
     if (named.name == "final_norm.scale") named.array = Array::zeros({16}, DType::float64);
   }
-  nn::write_safetensors(path / "model.safetensors", arrays);
+  io::write_safetensors(path / "model.safetensors", arrays);
   const std::vector<Array> before = training.weights();
   CHECK(message_without<NameMismatchError>(folder.path(), [&] { load_checkpoint(path, training.trainer); }) ==
         "step-000001/model.safetensors: 2 missing, 2 unexpected, 1 wrong shape, 1 wrong type\n"
@@ -163,7 +165,7 @@ TEST_CASE("checkpoint: weights alone may have another float type") {
   const TemporaryFolder folder;
   models::GptModel single(toy::config(), 1), doubled(toy::config(), 2);
   doubled.to(DType::float64);
-  nn::write_safetensors(folder.path() / "x.safetensors", weights_of(single.named_parameters()));
+  io::write_safetensors(folder.path() / "x.safetensors", models::weights_of(single.named_parameters()));
   load_weights(folder.path() / "x.safetensors", doubled);
   CHECK(doubled.out_head.weight.dtype() == DType::float64);
   CHECK(doubled.out_head.weight.values() == single.out_head.weight.values());
@@ -218,10 +220,10 @@ TEST_CASE("checkpoint: what is damaged is refused, and nothing has changed") {
   contains(refusal([&] { replace_in_state("adamw", "sgd"); }),
            "holds the state of optimizer sgd, this run has adamw");
   contains(refusal([&] {
-             std::vector<nn::NamedArray> state =
-                 nn::SafetensorsReader(bad / "optimizer.safetensors").read_all();
+             std::vector<io::NamedArray> state =
+                 io::SafetensorsReader(bad / "optimizer.safetensors").read_all();
              state.pop_back();
-             nn::write_safetensors(bad / "optimizer.safetensors", state);
+             io::write_safetensors(bad / "optimizer.safetensors", state);
            }),
            "optimizer.safetensors: 1 missing\n  missing     out_head.weight.exp_avg_sq");
   load_checkpoint(good, training.trainer);
@@ -287,7 +289,7 @@ TEST_CASE("checkpoint: H84 a disk without room is an error with path and reason,
       message_without<Error>(folder.path(), [&] { save_checkpoint(folder.path(), training.trainer); });
   std::ofstream(folder.path() / "page") << "the old one";
   const std::string page = message_without<Error>(
-      folder.path(), [&] { nn::replace_file(folder.path() / "page", std::string(8192, 'x')); });
+      folder.path(), [&] { io::replace_file(folder.path() / "page", std::string(8192, 'x')); });
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, old_handler);
   CHECK(page == "\"page\": cannot be written: File too large");

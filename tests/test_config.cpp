@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/nn/config_error.h"
+#include "handgrad/io/config_error.h"
 #include "handgrad/train/run.h"
 #include "paths.h"
 #include "temporary_folder.h"
@@ -33,7 +33,7 @@ struct Config {
   std::string message(const std::vector<std::string>& sets = {}) {
     try {
       train::Run run(load(sets));
-    } catch (const nn::ConfigError& error) {
+    } catch (const io::ConfigError& error) {
       return error.what();
     }
     return "(accepted)";

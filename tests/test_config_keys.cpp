@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/train/config_keys.h"
+#include "handgrad/view/config_keys.h"
 #include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"
@@ -16,8 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-const train::ConfigObject& object_at(const std::vector<train::ConfigObject>& objects,
-                                     const std::string& pointer) {
+const view::ConfigObject& object_at(const std::vector<view::ConfigObject>& objects,
+                                    const std::string& pointer) {
   const auto found =
       std::find_if(objects.begin(), objects.end(), [&](const auto& o) { return o.pointer == pointer; });
   REQUIRE(found != objects.end());
@@ -26,23 +26,23 @@ const train::ConfigObject& object_at(const std::vector<train::ConfigObject>& obj
 
 }  // namespace
 
-TEST_CASE("config keys: every key has a sentence, and its kinds have one too") {
-  const auto objects = train::config_objects();
+TEST_CASE("config keys: every key has a sentence, and its types have one too") {
+  const auto objects = view::config_objects();
   std::size_t keys = 0;
   for (const auto& object : objects) {
     CHECK_MESSAGE(!object.doc.empty(), object.pointer);
     for (const auto& key : object.keys) CHECK_MESSAGE(!key.doc.empty(), key.pointer);
-    for (const auto& kind : object.kinds) {
-      CHECK_MESSAGE(!kind.doc.empty(), object.pointer, " ", kind.type);
-      for (const auto& key : kind.keys) CHECK_MESSAGE(!key.doc.empty(), key.pointer);
-      keys += kind.keys.size();
+    for (const auto& type : object.types) {
+      CHECK_MESSAGE(!type.doc.empty(), object.pointer, " ", type.name);
+      for (const auto& key : type.keys) CHECK_MESSAGE(!key.doc.empty(), key.pointer);
+      keys += type.keys.size();
     }
   }
   CHECK(keys > 40);
 }
 
-TEST_CASE("config keys: objects in the order of a page, keys with the kind that has them") {
-  const auto objects = train::config_objects();
+TEST_CASE("config keys: objects in the order of a page, keys with the type that has them") {
+  const auto objects = view::config_objects();
   std::vector<std::string> pointers;
   for (const auto& object : objects) pointers.push_back(object.pointer);
   CHECK(pointers == std::vector<std::string>{"", "/model", "/model/norm", "/model/ff", "/data",
@@ -52,20 +52,20 @@ TEST_CASE("config keys: objects in the order of a page, keys with the kind that 
   CHECK(norm.what == "norm");
   REQUIRE(norm.keys.size() == 1);
   CHECK(norm.keys[0].pointer == "/model/norm/type");
-  REQUIRE(norm.kinds.size() == 3);
-  CHECK(norm.kinds[0].type == "layer_norm");
-  CHECK(norm.kinds[0].usual);
-  CHECK(!norm.kinds[1].usual);
-  CHECK(norm.kinds[0].keys.size() == 2);
-  CHECK(norm.kinds[2].keys.empty());
-  CHECK(train::value_text(norm.kinds[0].keys[0]) == "a number, at least 0");
-  CHECK(train::value_text(norm.keys[0]) == "layer_norm, rms_norm or none");
-  CHECK(train::dotted("/model/norm/eps") == "model.norm.eps");
-  CHECK(train::last_name("/model/norm/eps") == "eps");
+  REQUIRE(norm.types.size() == 3);
+  CHECK(norm.types[0].name == "layer_norm");
+  CHECK(norm.types[0].is_default);
+  CHECK(!norm.types[1].is_default);
+  CHECK(norm.types[0].keys.size() == 2);
+  CHECK(norm.types[2].keys.empty());
+  CHECK(view::value_text(norm.types[0].keys[0]) == "a number, at least 0");
+  CHECK(view::value_text(norm.keys[0]) == "layer_norm, rms_norm or none");
+  CHECK(io::dotted("/model/norm/eps") == "model.norm.eps");
+  CHECK(view::last_name("/model/norm/eps") == "eps");
 }
 
 TEST_CASE("config schema: closed objects, ranges, defaults, one of steps and epochs") {
-  const json schema = train::config_schema();
+  const json schema = view::config_schema();
   CHECK(schema["additionalProperties"] == false);
   CHECK(schema["required"] == json{"model", "data", "train"});
   const json& train = schema["properties"]["train"];

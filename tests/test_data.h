@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "handgrad/core/error.h"
 #include "handgrad/data/dataset.h"
-#include "handgrad/data/error.h"
 #include "handgrad/data/token_stream.h"
 
 namespace handgrad::data::testing {
@@ -21,20 +21,7 @@ inline TokenStream count_to(std::int32_t n) {
   return {ids, "text"};
 }
 
-// SplitMix64 over the parts of the address: equally spread and unlike the generator of the engine.
-inline std::uint64_t mix(std::uint64_t seed, std::uint64_t step, std::uint64_t micro_batch,
-                         std::uint64_t row) {
-  std::uint64_t state = seed;
-  for (const std::uint64_t part : {step, micro_batch, row}) {
-    state += part + 0x9E3779B97F4A7C15u;
-    state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9u;
-    state = (state ^ (state >> 27)) * 0x94D049BB133111EBu;
-    state ^= state >> 31;
-  }
-  return state;
-}
-
-inline constexpr RandomSource kRandom{mix, 2266};
+inline constexpr Random kRandom{2266};
 
 inline BatchPlan plan_of(std::int64_t rows, std::int64_t cols) {
   BatchPlan plan;

@@ -12,16 +12,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
-#include "handgrad/data/error.h"
 #include "handgrad/data/text.h"
-#include "handgrad/data/text_file.h"
 #include "handgrad/data/utf8.h"
+#include "handgrad/io/text_file.h"
 #include "paths.h"
 #include "temporary_folder.h"
 
+using namespace handgrad;
 using namespace handgrad::data;
-using Ids = std::vector<std::int32_t>;
+using namespace handgrad::io;
+using Tokens = std::vector<std::int32_t>;
 namespace fs = std::filesystem;
 
 namespace {
@@ -67,10 +69,10 @@ TEST_CASE("data: an error has its parts as fields and in its text") {
                     "a longer text");
   CHECK(std::string(error.what()) ==
         "\"a.txt\": 3 tokens, need at least 5\n  tokens 3   context_length 4\n  try: a longer text");
-  CHECK(error.subject() == "\"a.txt\"");
+  CHECK(error.op() == "\"a.txt\"");
   CHECK(error.message() == "3 tokens, need at least 5");
-  CHECK(error.details()[1].name == "context_length");
-  CHECK(error.details()[1].text == "4");
+  CHECK(error.operands()[1].name == "context_length");
+  CHECK(error.operands()[1].text == "4");
   CHECK(error.advice() == "a longer text");
   CHECK(std::string(Error("a", "b").what()) == "a: b");
 }
@@ -141,11 +143,11 @@ TEST_CASE("char tokenizer: ids follow the order of the code points") {
   const auto tokenizer = CharTokenizer::from_text("z\xC3\xA9\na\xE2\x82\xAC z");
   CHECK(tokenizer.vocab_size() == 6);
   CHECK(tokenizer.type() == "char");
-  CHECK(tokenizer.encode("\n az\xC3\xA9\xE2\x82\xAC") == Ids{0, 1, 2, 3, 4, 5});
-  CHECK(tokenizer.encode("") == Ids{});
+  CHECK(tokenizer.encode("\n az\xC3\xA9\xE2\x82\xAC") == Tokens{0, 1, 2, 3, 4, 5});
+  CHECK(tokenizer.encode("") == Tokens{});
   CHECK(tokenizer.token(4) == "\xC3\xA9");
-  CHECK(tokenizer.decode(Ids{5, 3, 3}) == "\xE2\x82\xACzz");
-  CHECK(tokenizer.decode(Ids{}) == "");
+  CHECK(tokenizer.decode(Tokens{5, 3, 3}) == "\xE2\x82\xACzz");
+  CHECK(tokenizer.decode(Tokens{}) == "");
 }
 
 TEST_CASE("char tokenizer: a text comes back byte by byte, a byte-order mark and a zero too") {
@@ -212,7 +214,7 @@ TEST_CASE("char tokenizer: an empty text and ids outside of the vocabulary are r
   const auto tokenizer = CharTokenizer::from_text("abc");
   CHECK(message_of([&] { tokenizer.token(3); }) == "char tokenizer: an id must be from 0 to 2, got 3");
   CHECK(message_of([&] {
-          tokenizer.decode(Ids{0, -1});
+          tokenizer.decode(Tokens{0, -1});
         }) == "char tokenizer: an id must be from 0 to 2, got -1");
 }
 
@@ -321,7 +323,7 @@ TEST_CASE("text: a tokenizer that is given is used, and what it does not know na
   options.tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::from_text("abcd"));
   const Text text = load_text(options);
   CHECK(text.tokenizer == options.tokenizer);
-  CHECK(Ids(text.training.ids().begin(), text.training.ids().end()) == Ids{1, 0, 1});
+  CHECK(Tokens(text.training.ids().begin(), text.training.ids().end()) == Tokens{1, 0, 1});
 
   folder.write("t.txt", "bax");
   const std::string name = "\"" + options.path.string() + "\": ";

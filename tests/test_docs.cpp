@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "handgrad/core/kernels/table.h"
+#include "handgrad/core/kernels/targets.h"
 #include "paths.h"
 #include "program.h"
 #include "temporary_folder.h"

@@ -7,16 +7,14 @@
 
 #include "expect.h"
 #include "handgrad/core/autograd.h"
-#include "handgrad/core/input_gradients.h"
 #include "handgrad/core/ops.h"
-#include "handgrad/train/explain/layer_norm.h"
-#include "handgrad/train/explain/numbers.h"
+#include "handgrad/view/explain/operation.h"
 #include "program.h"
 #include "temporary_folder.h"
 
 using namespace handgrad;
-using namespace handgrad::train;
-using explain::Row;
+using namespace handgrad::view;
+using explain::Numbers;
 using nlohmann::json;
 
 namespace {
@@ -105,20 +103,9 @@ std::size_t widest_line(const std::string& text) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A layer_norm of rows with scales and shifts of ones and zeros.
-explain::LayerNormQuestion question(std::vector<Row> rows) {
-  const std::size_t width = rows.front().size();
-  Row first(width, 0.0);
-  first[0] = 1;
-  return {.rows = rows,
-          .scale = Row(width, 1.0),
-          .shift = Row(width, 0.0),
-          .upstream = std::vector<Row>(rows.size(), first)};
-}
-
 }  // namespace
 
-TEST_CASE("explain layer_norm 2 2 6 6 prints the article's way, digit by digit") {
+TEST_CASE("explain layer_norm 2 2 6 6 prints the article's page, digit by digit") {
   CHECK(explained("layer_norm 2 2 6 6") == kPage);
 }
 
@@ -162,10 +149,10 @@ TEST_CASE("explain layer_norm --json is the library in float64, to the last digi
                shift = expect::leaf({0.1, 0.2, 0.3, 0.4, 0.5}, DType::float64);
   const Tensor output = layer_norm_composed(x, scale, shift, 0.001);
   output.backward(Tensor::of({0.7, -0.3, 0.2, 1.1, -0.9}, DType::float64).array());
-  CHECK(page["rows"][0]["output"].get<Row>() == output.values());
-  CHECK(page["backward"]["dx"][0].get<Row>() == x.grad().values());
-  CHECK(page["backward"]["dscale"].get<Row>() == scale.grad().values());
-  CHECK(page["backward"]["dshift"].get<Row>() == shift.grad().values());
+  CHECK(page["rows"][0]["output"].get<Numbers>() == output.values());
+  CHECK(page["backward"]["dx"][0].get<Numbers>() == x.grad().values());
+  CHECK(page["backward"]["dscale"].get<Numbers>() == scale.grad().values());
+  CHECK(page["backward"]["dshift"].get<Numbers>() == shift.grad().values());
   // The form that trains, to rounding.
   const Tensor x2 = expect::leaf({0.3, -1.7, 2.25, 0.1, 5}, DType::float64);
   const Tensor fused = layer_norm(x2, scale, shift, 0.001);
@@ -180,39 +167,49 @@ TEST_CASE("explain layer_norm --json is the library in float64, to the last digi
 
 namespace {
 
-/// The arithmetic once more, by plain loops and by the closed form, with nothing of the engine in it.
+/// The same arithmetic, by plain loops and by the closed form, with nothing of the engine in it.
 struct ByHand {
-  Row normalized, output, d_scale, d_x;
+  Numbers normalized, output, d_scale, d_x;
   double mean = 0, variance = 0, deviation = 0;
 
-  explicit ByHand(const explain::LayerNormQuestion& q) {
-    const Row& x = q.rows[0];
+  ByHand(const Numbers& x, const Numbers& scale, const Numbers& shift, const Numbers& upstream, double eps) {
     const auto n = static_cast<double>(x.size());
     for (const double v : x) mean += v;
     mean /= n;
     for (const double v : x) variance += (v - mean) * (v - mean);
     variance /= n;
-    deviation = std::sqrt(variance + q.eps);
+    deviation = std::sqrt(variance + eps);
     double mean_g = 0, mean_gn = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       normalized.push_back((x[i] - mean) / deviation);
-      output.push_back(q.scale[i] * normalized[i] + q.shift[i]);
-      d_scale.push_back(q.upstream[0][i] * normalized[i]);
-      mean_g += q.scale[i] * q.upstream[0][i] / n;
-      mean_gn += q.scale[i] * q.upstream[0][i] * normalized[i] / n;
+      output.push_back(scale[i] * normalized[i] + shift[i]);
+      d_scale.push_back(upstream[i] * normalized[i]);
+      mean_g += scale[i] * upstream[i] / n;
+      mean_gn += scale[i] * upstream[i] * normalized[i] / n;
     }
     for (std::size_t i = 0; i < x.size(); ++i)
-      d_x.push_back((q.scale[i] * q.upstream[0][i] - mean_g - normalized[i] * mean_gn) / deviation);
+      d_x.push_back((scale[i] * upstream[i] - mean_g - normalized[i] * mean_gn) / deviation);
   }
 };
 
-/// Equal but for rounding, `size` being how large such numbers are.
+/// Equal up to rounding, `size` being how large such numbers are.
 bool close(double a, double b, double size) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return a == b || std::abs(a - b) <= 1e-10 * size;
 }
 
-void check_row(const Row& got, const Row& expected, double size) {
+double number(const json& json) {
+  if (!json.is_string()) return json.get<double>();
+  return json == "NaN" ? std::nan("") : json == "Infinity" ? INFINITY : -INFINITY;
+}
+
+Numbers numbers(const json& list) {
+  Numbers row;
+  for (const json& one : list) row.push_back(number(one));
+  return row;
+}
+
+void check_row(const Numbers& got, const Numbers& expected, double size) {
   REQUIRE(got.size() == expected.size());
   for (std::size_t i = 0; i < got.size(); ++i)
     CHECK_MESSAGE(close(got[i], expected[i], size), got[i], " ", expected[i]);
@@ -225,52 +222,58 @@ TEST_CASE("explain layer_norm agrees with independent arithmetic on a thousand r
   for (int i = 0; i < 1000; ++i) {
     const auto width = static_cast<std::size_t>(1 + i % 12);
     const double size = std::pow(10.0, (i / 12) % 13 - 6);  // 1e-6 to 1e6
-    Row x(width), scale(width), shift(width), upstream(width);
+    Numbers x(width), scale(width), shift(width), upstream(width);
     for (std::size_t j = 0; j < width; ++j) {
       x[j] = i % 10 == 9 ? size : size * random.uniform(-1, 1);  // every tenth row is constant
       scale[j] = random.uniform(-2, 2);
       shift[j] = random.uniform(-2, 2);
       upstream[j] = random.uniform(-1, 1);
     }
-    const explain::LayerNormQuestion q{
-        .rows = {x}, .scale = scale, .shift = shift, .upstream = {upstream}, .eps = i % 3 == 0 ? 1e-5 : 0.1};
+    const double eps = i % 3 == 0 ? 1e-5 : 0.1;
     CAPTURE(i);
-    const explain::LayerNormAnswer a = explain::answer(q);
-    const explain::LayerNormPass& p = a.with_eps[0];
-    const ByHand hand(q);
-    CHECK(close(p.mean, hand.mean, size));
-    CHECK(close(p.variance, hand.variance, size * size));
-    CHECK(close(p.deviation, hand.deviation, hand.deviation));
-    check_row(p.normalized, hand.normalized, 1);
-    check_row(p.output, hand.output, 2);
-    check_row(p.d_scale, hand.d_scale, 1);
-    check_row(p.d_x, hand.d_x, 2 / hand.deviation);
-    check_row(p.d_shift, upstream, 1);
-    // What the closed form's three terms add up to, and the way through every line, are one.
-    check_row(p.d_x_by_formula, p.d_x, 2 / hand.deviation);
-    // The optimiser rounds once.
-    for (std::size_t j = 0; j < width; ++j) CHECK(a.new_scale[j] == std::fma(-0.1, a.d_scale[j], scale[j]));
-    CHECK(widest_line(explain::text(explain::sheet(q, a), {})) <= 100);
+    const explain::Explanation page = explain::explain(
+        {.operation = "layer_norm",
+         .rows = {x},
+         .options = {{"scale", {scale}}, {"shift", {shift}}, {"upstream", {upstream}}, {"eps", {{eps}}}},
+         .command = "handgrad explain layer_norm ..."});
+    const json all = json::parse(page.json), row = all["rows"][0], backward = all["backward"];
+    const ByHand hand(x, scale, shift, upstream, eps);
+    CHECK(close(row["mean"], hand.mean, size));
+    CHECK(close(row["variance"], hand.variance, size * size));
+    CHECK(close(row["deviation"], hand.deviation, hand.deviation));
+    check_row(row["normalized"], hand.normalized, 1);
+    check_row(row["output"], hand.output, 2);
+    check_row(backward["dscale"], hand.d_scale, 1);
+    check_row(backward["dx"][0], hand.d_x, 2 / hand.deviation);
+    check_row(backward["dshift"], upstream, 1);
+    // The sum of the closed form's three terms is the result of the way through every line.
+    check_row(backward["dx_by_formula"][0], backward["dx"][0], 2 / hand.deviation);
+    // The optimizer rounds once.
+    for (std::size_t j = 0; j < width; ++j)
+      CHECK(all["sgd"]["scale"][j].get<double>() ==
+            std::fma(-0.1, backward["dscale"][j].get<double>(), scale[j]));
+    CHECK(widest_line(explain::text(page.sheet, {})) <= 100);
   }
 }
 
 TEST_CASE("explain layer_norm: rows at the edges of what can be normalized") {
   const double nan = std::nan(""), inf = INFINITY;
-  const std::vector<Row> rows{
+  const std::vector<Numbers> rows{
       {5, 5, 5, 5}, {7},   {1e150, -1e150, 2e150, 0}, {1e-150, -1e-150, 2e-150, 0}, {1, nan, 2}, {1, inf, 2},
       {-inf, inf},  {0, 0}};
-  for (const Row& row : rows) {
-    const explain::LayerNormQuestion q = question({row});
-    const explain::LayerNormAnswer a = explain::answer(q);
-    const ByHand hand(q);
+  for (const Numbers& row : rows) {
     CAPTURE(row[0]);
-    check_row(a.with_eps[0].normalized, hand.normalized, 1);
-    check_row(a.with_eps[0].output, hand.output, 1);
-    const std::string page = explain::text(explain::sheet(q, a), {});
-    CHECK(widest_line(page) <= 100);
-    CHECK(has(page, "0 / 0: not defined without eps") == (hand.variance == 0));
-    const json numbers = json::parse(explain::to_json(q, a).dump());  // no number is lost
-    CHECK(numbers["rows"][0]["normalized"].size() == row.size());
+    const explain::Explanation page = explain::explain(
+        {.operation = "layer_norm", .rows = {row}, .command = "handgrad explain layer_norm"});
+    Numbers upstream(row.size(), 0.0);
+    upstream[0] = 1;
+    const ByHand hand(row, Numbers(row.size(), 1.0), Numbers(row.size(), 0.0), upstream, 1e-5);
+    const json lines = json::parse(page.json)["rows"][0];
+    check_row(numbers(lines["normalized"]), hand.normalized, 1);
+    check_row(numbers(lines["output"]), hand.output, 1);
+    const std::string text = explain::text(page.sheet, {});
+    CHECK(widest_line(text) <= 100);
+    CHECK(has(text, "0 / 0: not defined without eps") == (hand.variance == 0));
   }
   CHECK(has(explained("layer_norm 0.1 0.1 0.1"),
             "0 / 0: not defined without eps"));  // the mean of these rounds
@@ -354,7 +357,7 @@ TEST_CASE("an operation's gradients by itself leave those of its inputs alone") 
   const GraphObserverGuard guard(looker);
   (x * x).backward(Tensor::of({1, 10}, DType::float64).array());
   REQUIRE(looker.given.size() == 2);
-  expect::exactly(looker.given[0], {6, 100});  // an input that comes twice: the sum
+  expect::exactly(looker.given[0], {6, 100});  // the sum of both uses of the input
   CHECK(!looker.given[1].defined());
   expect::exactly(x.grad(), {2 + 6, 2 + 100});
 }

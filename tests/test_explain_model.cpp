@@ -148,7 +148,7 @@ TEST_CASE("explain RUN --at: the row of a text's last letter") {
   CHECK(first["scale"] == json(Row(32, 1.0)));
 }
 
-TEST_CASE("explain RUN: a repeated run that gives other numbers than were recorded is refused") {
+TEST_CASE("explain RUN: a repeated run with other numbers than the recorded ones is an error") {
   const TemporaryFolder folder;
   train_six(folder);
   run(folder, "train " + config_path("toy.json") +
@@ -306,8 +306,8 @@ TEST_CASE("explain: what a number must be, and what a masked row is, is said") {
   CHECK(has(run(folder, "explain layer_norm 16777217 1 --dtype float32").out, "(16777216 + 1)"));
   const json masked = run(folder, "explain cross_entropy -inf -inf --json").json();
   CHECK(masked["rows"][0]["backward"]["dlogits_by_formula"] == masked["rows"][0]["backward"]["dlogits"]);
-  CHECK(has(run(folder, "explain softmax -inf -inf").out, "handgrad's softmax makes zeros"));
-  CHECK_FALSE(has(run(folder, "explain softmax 1 -inf").out, "handgrad's softmax makes zeros"));
+  CHECK(has(run(folder, "explain softmax -inf -inf").out, "handgrad's softmax returns zeros"));
+  CHECK_FALSE(has(run(folder, "explain softmax 1 -inf").out, "handgrad's softmax returns zeros"));
 }
 
 TEST_CASE("explain cross_entropy: the loss of more rows than are spelled out is their sum divided") {
@@ -359,5 +359,5 @@ TEST_CASE("explain RUN: what the rows of a pass leave out of the step's gradient
   CHECK(page.find("the first of 2 micro-batches") != std::string::npos);
   CHECK(page.find("Dropout is left out here") != std::string::npos);
   CHECK(run(folder, "explain " + config_path("toy.json") + " --layer drop_emb --at The")
-            .out.find("none: what came in is handed on") != std::string::npos);
+            .out.find("none: the output is the input") != std::string::npos);
 }

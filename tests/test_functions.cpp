@@ -97,7 +97,7 @@ TEST_CASE("functions: a zero upstream gradient stays zero where the derivative i
     silent([](const Tensor& v) { return relu(v); });
     silent([](const Tensor& v) { return silu(v); });
     silent([](const Tensor& v) { return gelu(v); });
-    silent([](const Tensor& v) { return gelu(v, Gelu::exact); });
+    silent([](const Tensor& v) { return gelu(v, GeluForm::exact); });
   }
 }
 
@@ -116,17 +116,17 @@ TEST_CASE("functions: the norm of zeros has gradient 0, and so has the sum of sq
 TEST_CASE("functions: GELU in both forms (H39)") {
   const Tensor x = Tensor::of({1, 2, -3});
   near(gelu(x), {0.841191991, 1.954597694, -0.003637392});
-  near(gelu(x, Gelu::exact), {0.841344746, 1.954499736, -0.004049694});
+  near(gelu(x, GeluForm::exact), {0.841344746, 1.954499736, -0.004049694});
   near(gradient([](const Tensor& v) { return gelu(v); }, {1}, {1}), {1.082964084});
-  near(gradient([](const Tensor& v) { return gelu(v, Gelu::exact); }, {1}, {1}), {1.083315471});
+  near(gradient([](const Tensor& v) { return gelu(v, GeluForm::exact); }, {1}, {1}), {1.083315471});
 }
 
-TEST_CASE("functions: activations far out neither overflow nor turn into NaN (the kind of H33)") {
+TEST_CASE("functions: activations far out neither overflow nor turn into NaN (as H33)") {
   const Tensor x = leaf({-1e30, -1000, 1000, 1e30});
   exactly(sigmoid(x), {0, 0, 1, 1});
   exactly(tanh(x), {-1, -1, 1, 1});
   exactly(relu(x), {0, 0, 1000, 1e30f});
-  for (const auto& f : {gelu(x), gelu(x, Gelu::exact), silu(x)}) {
+  for (const auto& f : {gelu(x), gelu(x, GeluForm::exact), silu(x)}) {
     near(f, {0, 0, 1000, 1e30f});
     Tensor(x).zero_grad();
     f.backward(Array::full({4}, 1));
@@ -137,7 +137,7 @@ TEST_CASE("functions: activations far out neither overflow nor turn into NaN (th
 TEST_CASE("functions: NaN passes through") {
   const Tensor x = Tensor::of({kNan});
   for (const Tensor& y : {square(x), sqrt(x), rsqrt(x), exp(x), log(x), tanh(x), sigmoid(x), relu(x), silu(x),
-                          gelu(x), gelu(x, Gelu::exact), pow(x, 2.5), pow(x, x)})
+                          gelu(x), gelu(x, GeluForm::exact), pow(x, 2.5), pow(x, x)})
     CHECK(std::isnan(y.item()));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("functions: each keeps one array, x or y") {
     CHECK(y.node().saved_arrays().size() == 1);
     CHECK(y.node().saved("y").shares_storage(y.array()));
   }
-  for (const Tensor& y : {log(x), square(x), silu(x), gelu(x), gelu(x, Gelu::exact), pow(x, 2)}) {
+  for (const Tensor& y : {log(x), square(x), silu(x), gelu(x), gelu(x, GeluForm::exact), pow(x, 2)}) {
     CHECK(y.node().saved_arrays().size() == 1);
     CHECK(y.node().saved("x").shares_storage(x.array()));
   }
@@ -170,4 +170,17 @@ TEST_CASE("functions: no numbers in, no numbers out") {
   y.backward(Array::zeros({0, 3}));
   CHECK(x.grad().shape() == Shape{0, 3});
   CHECK_THROWS_AS(exp(Tensor()), DTypeError);
+}
+
+TEST_CASE("functions: gelu_composed gives the values and gradients of gelu") {
+  const Array numbers = expect::normal({60}, 31, DType::float64, 0, 2),
+              dy = expect::normal({60}, 32, DType::float64);
+  for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+    const Tensor x = expect::leaf(numbers), again = expect::leaf(numbers);
+    const Tensor fused = gelu(x, form), composed = gelu_composed(again, form);
+    fused.backward(dy);
+    composed.backward(dy);
+    expect::within_ulps(fused.array(), composed.array());
+    expect::within_ulps(x.grad(), again.grad());
+  }
 }

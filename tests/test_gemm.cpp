@@ -9,12 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/core/kernels/table.h"
+#include "expect.h"
+#include "handgrad/core/kernels/gemm.h"
 
 namespace {
 
+using handgrad::expect::on_each_target;
 using handgrad::kernels::Product;
-using handgrad::kernels::Table;
 
 // Small numbers of both signs, the same on every run.
 class Numbers {
@@ -71,13 +72,13 @@ struct Problem {
   }
 
   // C, computed in one call.
-  std::vector<T> run(const Table<T>& table, bool accumulate, bool with_bias) {
+  std::vector<T> run(bool accumulate, bool with_bias) {
     std::vector<T> out = c;
     Product<T> x = product;
     x.c = out.data();
     x.accumulate = accumulate;
     x.bias = with_bias ? bias.data() : nullptr;
-    table.gemm.run(x, 0, x.m, 0, x.n);
+    HANDGRAD_ACTIVE(gemm<T>)(x, 0, x.m, 0, x.n);
     return out;
   }
 
@@ -106,18 +107,15 @@ double worst_error(Problem<T>& problem, const std::vector<T>& got, bool accumula
   return worst;
 }
 
-const char* const kTargets[] = {"baseline", "avx2", "avx512"};
-
 template <class T>
-void check_shape(const Table<T>& table, int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t gap) {
+void check_shape(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t gap) {
   Problem<T> problem(m, n, k, ta, tb, gap);
   const double tolerance =
       static_cast<double>(std::numeric_limits<T>::epsilon()) * static_cast<double>(k + 4);
   for (int variant = 0; variant < 4; ++variant) {
     const bool accumulate = (variant & 1) != 0;
     const bool with_bias = (variant & 2) != 0;
-    const double error =
-        worst_error(problem, problem.run(table, accumulate, with_bias), accumulate, with_bias);
+    const double error = worst_error(problem, problem.run(accumulate, with_bias), accumulate, with_bias);
     INFO("m " << m << " n " << n << " k " << k << " transposed " << ta << tb << " gap " << gap
               << " accumulate " << accumulate << " bias " << with_bias);
     REQUIRE(error <= tolerance);
@@ -126,48 +124,44 @@ void check_shape(const Table<T>& table, int64_t m, int64_t n, int64_t k, bool ta
 
 TEST_CASE_TEMPLATE("gemm: every shape, transpose and form equals a chain in double", T, float, double) {
   const int64_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 12, 13, 15, 16, 17, 31, 32, 33, 47, 63, 65, 100};
-  for (const std::string name : kTargets) {
-    const Table<T>* table = handgrad::kernels::table_of<T>(name.c_str());
-    if (table == nullptr) continue;
-    CAPTURE(name);
+  on_each_target([&](const std::string&) {
     int turn = 0;  // every triple of sizes, each with one of the eight layouts in turn
     for (const int64_t m : sizes) {
       for (const int64_t n : sizes) {
         for (const int64_t k : sizes) {
           ++turn;
-          check_shape(*table, m, n, k, (turn & 1) != 0, (turn & 2) != 0, (turn & 4) != 0 ? 5 : 0);
+          check_shape<T>(m, n, k, (turn & 1) != 0, (turn & 2) != 0, (turn & 4) != 0 ? 5 : 0);
         }
       }
     }
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
-        check_shape(*table, 29, 70, 600, ta, tb, 0);   // k in several pieces
-        check_shape(*table, 26, 40, 1024, ta, tb, 0);  // rows that share a cache set
-        check_shape(*table, 130, 17, 257, ta, tb, 1);
+        check_shape<T>(29, 70, 600, ta, tb, 0);   // k in several pieces
+        check_shape<T>(26, 40, 1024, ta, tb, 0);  // rows that share a cache set
+        check_shape<T>(130, 17, 257, ta, tb, 1);
       }
     }
-  }
+  });
 }
 
 TEST_CASE_TEMPLATE("gemm: a row does not depend on the rows computed with it", T, float, double) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       Problem<T> problem(100, 75, 300, ta, tb);
-      const Table<T>& table = handgrad::kernels::table<T>();
-      const std::vector<T> all = problem.run(table, true, true);
+      const std::vector<T> all = problem.run(true, true);
       std::vector<T> by_row = problem.c;
       Product<T> x = problem.product;
       x.c = by_row.data();
       x.accumulate = true;
       x.bias = problem.bias.data();
-      for (int64_t i = 0; i < x.m; ++i) table.gemm.run(x, i, 1, 0, x.n);
+      for (int64_t i = 0; i < x.m; ++i) HANDGRAD_ACTIVE(gemm<T>)(x, i, 1, 0, x.n);
       CHECK(same_bits(all, by_row));
 
       std::vector<T> by_block = problem.c;
       x.c = by_block.data();
       for (int64_t j = 0; j < x.n; j += 11) {
         for (int64_t i = 0; i < x.m; i += 37) {
-          table.gemm.run(x, i, std::min<int64_t>(37, x.m - i), j, std::min<int64_t>(11, x.n - j));
+          HANDGRAD_ACTIVE(gemm<T>)(x, i, std::min<int64_t>(37, x.m - i), j, std::min<int64_t>(11, x.n - j));
         }
       }
       CHECK(same_bits(all, by_block));
@@ -177,18 +171,17 @@ TEST_CASE_TEMPLATE("gemm: a row does not depend on the rows computed with it", T
 
 TEST_CASE_TEMPLATE("gemm: k in two halves, the second accumulating, equals k at once", T, float, double) {
   Problem<T> problem(33, 45, 700, false, false);
-  const Table<T>& table = handgrad::kernels::table<T>();
-  const std::vector<T> at_once = problem.run(table, false, false);
+  const std::vector<T> at_once = problem.run(false, false);
   std::vector<T> halves = problem.c;
   Product<T> x = problem.product;
   x.c = halves.data();
   x.k = 123;
-  table.gemm.run(x, 0, x.m, 0, x.n);
+  HANDGRAD_ACTIVE(gemm<T>)(x, 0, x.m, 0, x.n);
   x.a += 123;
   x.b += 123 * x.ldb;
   x.k = 700 - 123;
   x.accumulate = true;
-  table.gemm.run(x, 0, x.m, 0, x.n);
+  HANDGRAD_ACTIVE(gemm<T>)(x, 0, x.m, 0, x.n);
   CHECK(same_bits(at_once, halves));
 }
 
@@ -203,8 +196,7 @@ TEST_CASE_TEMPLATE("gemm: how an operand is stored does not change a bit", T, fl
     for (int64_t j = 0; j < 60; ++j)
       bt[static_cast<size_t>(j * 280 + p)] = plain.b[static_cast<size_t>(p * 60 + j)];
   }
-  const Table<T>& table = handgrad::kernels::table<T>();
-  const std::vector<T> want = plain.run(table, true, true);
+  const std::vector<T> want = plain.run(true, true);
   Problem<T> turned(50, 60, 280, true, true);
   turned.a = at;
   turned.b = bt;
@@ -212,46 +204,43 @@ TEST_CASE_TEMPLATE("gemm: how an operand is stored does not change a bit", T, fl
   turned.bias = plain.bias;
   turned.product.a = turned.a.data();
   turned.product.b = turned.b.data();
-  CHECK(same_bits(want, turned.run(table, true, true)));
+  CHECK(same_bits(want, turned.run(true, true)));
 }
 
 TEST_CASE_TEMPLATE("gemm: the bias is added once, to the finished product", T, float, double) {
   Problem<T> problem(20, 50, 300, false, true);
-  const Table<T>& table = handgrad::kernels::table<T>();
-  std::vector<T> want = problem.run(table, false, false);
+  std::vector<T> want = problem.run(false, false);
   for (int64_t i = 0; i < 20; ++i) {
     for (int64_t j = 0; j < 50; ++j)
       want[static_cast<size_t>(i * 50 + j)] += problem.bias[static_cast<size_t>(j)];
   }
-  CHECK(same_bits(want, problem.run(table, false, true)));
+  CHECK(same_bits(want, problem.run(false, true)));
 }
 
 TEST_CASE_TEMPLATE("gemm: AVX2 and AVX-512 give the same bits", T, float, double) {
-  const Table<T>* avx2 = handgrad::kernels::table_of<T>("avx2");
-  const Table<T>* avx512 = handgrad::kernels::table_of<T>("avx512");
-  if (avx2 == nullptr || avx512 == nullptr) {
-    MESSAGE("skipped: needs a machine with both");
-    return;
-  }
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       Problem<T> problem(67, 91, 333, ta, tb, 3);
-      CHECK(same_bits(problem.run(*avx2, true, true), problem.run(*avx512, true, true)));
+      std::vector<T> fused;
+      on_each_target([&](const std::string& target) {
+        if (target == "baseline") return;
+        const std::vector<T> here = problem.run(true, true);
+        if (fused.empty()) fused = here;
+        CHECK(same_bits(here, fused));
+      });
     }
   }
 }
 
 TEST_CASE_TEMPLATE("gemm: zeros are multiplied like any number, so 0 * inf is NaN", T, float, double) {
   const T inf = std::numeric_limits<T>::infinity();
-  for (const std::string name : kTargets) {
-    const Table<T>* table = handgrad::kernels::table_of<T>(name.c_str());
-    if (table == nullptr) continue;
+  on_each_target([&](const std::string&) {
     for (const int64_t rows : {int64_t{1}, int64_t{40}}) {
       Problem<T> problem(rows, 40, 20, false, true);
       problem.a.assign(problem.a.size(), T(0));
       problem.b[static_cast<size_t>(7 * 20 + 3)] = inf;                                  // column 7
       problem.b[static_cast<size_t>(9 * 20 + 3)] = std::numeric_limits<T>::quiet_NaN();  // column 9
-      const std::vector<T> y = problem.run(*table, false, false);
+      const std::vector<T> y = problem.run(false, false);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < 40; ++j) {
           const T got = y[static_cast<size_t>(i * 40 + j)];
@@ -263,7 +252,7 @@ TEST_CASE_TEMPLATE("gemm: zeros are multiplied like any number, so 0 * inf is Na
         }
       }
     }
-  }
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A small GPT against PyTorch's: logits, loss, every activation, every gradient, ten steps of each optimiser. The numbers
+// A small GPT against PyTorch's: logits, loss, every activation, every gradient, ten steps of each optimizer. The numbers
 // come from tests/golden/gpt.py.
 #include <doctest/doctest.h>
 
@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "handgrad/data/fixed_batch.h"
+#include "handgrad/io/safetensors.h"
 #include "handgrad/models/gpt.h"
-#include "handgrad/nn/safetensors.h"
-#include "handgrad/train/adam.h"
-#include "handgrad/train/schedule.h"
-#include "handgrad/train/sgd.h"
-#include "handgrad/train/trace.h"
+#include "handgrad/optim/adam.h"
+#include "handgrad/optim/schedule.h"
+#include "handgrad/optim/sgd.h"
 #include "handgrad/train/trainer.h"
+#include "handgrad/view/trace.h"
 #include "paths.h"
 
 using namespace handgrad;
@@ -32,7 +32,7 @@ std::string path_of(const Golden& golden) {
   return std::string(HANDGRAD_SOURCE_DIR "/tests/golden/") + golden.file + ".safetensors";
 }
 
-data::Batch batch_of(const nn::SafetensorsReader& file) {
+data::Batch batch_of(const io::SafetensorsReader& file) {
   const Array inputs = file.read("inputs"), targets = file.read("targets");
   data::Batch batch;
   batch.resize(inputs.shape()[0], inputs.shape()[1]);
@@ -41,7 +41,7 @@ data::Batch batch_of(const nn::SafetensorsReader& file) {
   return batch;
 }
 
-std::unique_ptr<models::GptModel> model_of(const Golden& golden, const nn::SafetensorsReader& file,
+std::unique_ptr<models::GptModel> model_of(const Golden& golden, const io::SafetensorsReader& file,
                                            DType dtype) {
   auto model = std::make_unique<models::GptModel>(models::GptConfig{.vocab_size = 11,
                                                                     .context_length = 8,
@@ -82,13 +82,13 @@ bool is_trace_name(const std::string& name) {
 
 TEST_CASE("PyTorch's GPT: logits, loss, activations and the gradient of every parameter") {
   for (const Golden& golden : kGoldens) {
-    const nn::SafetensorsReader file(path_of(golden));
+    const io::SafetensorsReader file(path_of(golden));
     for (const DType dtype : {DType::float64, DType::float32}) {
       CAPTURE(std::string(golden.file));
       CAPTURE(std::string(name_of(dtype)));
       const auto model = model_of(golden, file, dtype);
       std::map<std::string, Array> ours;
-      for (const auto& [name, array] : train::trace(*model, batch_of(file))) ours[name] = array;
+      for (const auto& [name, array] : view::trace(*model, batch_of(file))) ours[name] = array;
       std::map<std::string, double> largest;
       for (const auto& entry : file.entries()) {
         double& of_group = largest[group_of(entry.name)];
@@ -112,7 +112,7 @@ TEST_CASE("PyTorch's GPT: logits, loss, activations and the gradient of every pa
 
 TEST_CASE("PyTorch's GPT: ten steps of SGD, Adam and AdamW") {
   for (const Golden& golden : kGoldens) {
-    const nn::SafetensorsReader file(path_of(golden));
+    const io::SafetensorsReader file(path_of(golden));
     for (const DType dtype : {DType::float64, DType::float32}) {
       for (const std::string name : {"sgd", "adam", "adamw"}) {
         CAPTURE(std::string(golden.file));
@@ -120,18 +120,18 @@ TEST_CASE("PyTorch's GPT: ten steps of SGD, Adam and AdamW") {
         CAPTURE(name);
         const auto model = model_of(golden, file, dtype);
         data::FixedBatch batch(batch_of(file));
-        std::unique_ptr<train::Optimizer> optimizer;
+        std::unique_ptr<optim::Optimizer> optimizer;
         if (name == "sgd") {
-          optimizer = std::make_unique<train::Sgd>(model->named_parameters(),
-                                                   train::SgdOptions{.lr = 0.1, .momentum = 0.9});
+          optimizer = std::make_unique<optim::Sgd>(model->named_parameters(),
+                                                   optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
         } else {
-          optimizer = std::make_unique<train::Adam>(
+          optimizer = std::make_unique<optim::Adam>(
               model->named_parameters(),
-              train::AdamOptions{
+              optim::AdamOptions{
                   .lr = 1e-2, .betas = {0.9, 0.95}, .eps = 1e-8, .weight_decay = name == "adamw" ? 0.1 : 0},
-              name == "adamw" ? train::Decay::decoupled : train::Decay::coupled);
+              name == "adamw" ? optim::Decay::decoupled : optim::Decay::coupled);
         }
-        const train::ConstantSchedule schedule({.lr = name == "sgd" ? 0.1 : 1e-2});
+        const optim::ConstantSchedule schedule({.lr = name == "sgd" ? 0.1 : 1e-2});
         train::Trainer trainer(*model, batch, *optimizer, schedule, {});
         const bool wide = dtype == DType::float64;
         const auto losses = file.read(name + ".losses").values(),

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/ops.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 #include "paths.h"
 
 using namespace handgrad;
@@ -82,7 +82,7 @@ const std::map<std::string, Operation>& operations() {
       {"amax", reduction(max, max)},
       {"gelu",
        [](const Inputs& in, const json& args) {
-         return gelu(in.tensors[0], args["tanh"].get<bool>() ? Gelu::tanh : Gelu::exact);
+         return gelu(in.tensors[0], args["tanh"].get<bool>() ? GeluForm::tanh : GeluForm::exact);
        }},
       {"var",
        [](const Inputs& in, const json& args) {
@@ -152,7 +152,7 @@ void check_close(const Array& got, const Array& expected, const std::string& wha
   }
 }
 
-Inputs inputs_of(const nn::SafetensorsReader& file, const std::string& name) {
+Inputs inputs_of(const io::SafetensorsReader& file, const std::string& name) {
   Inputs in;
   for (int i = 0; const auto* entry = file.find(name + ".in" + std::to_string(i)); ++i) {
     in.arrays.push_back(file.read(*entry));
@@ -166,7 +166,7 @@ Inputs inputs_of(const nn::SafetensorsReader& file, const std::string& name) {
 }  // namespace
 
 TEST_CASE("PyTorch's sample inputs: values and gradients of every operation that both have") {
-  const nn::SafetensorsReader file(HANDGRAD_SOURCE_DIR "/tests/golden/operations.safetensors");
+  const io::SafetensorsReader file(HANDGRAD_SOURCE_DIR "/tests/golden/operations.safetensors");
   const json cases = json::parse(file.metadata().at("cases"));
   std::set<std::string> seen;
   for (const json& each : cases) {

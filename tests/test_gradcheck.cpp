@@ -115,7 +115,7 @@ TEST_CASE("gradcheck: some elements of a large tensor") {
   CHECK(report.tensors[0].checked == 10);
 }
 
-TEST_CASE("gradcheck: float32 is refused with the reason (H32)") {
+TEST_CASE("gradcheck: float32 is an error with the reason (H32)") {
   const Tensor x = Tensor::of({1, 2}), w = Tensor::of({{3, 4}});
   const auto linear2 = [](const std::vector<Tensor>& in) { return sum(in[0] * in[1], {1}); };
   CHECK(expect::message<DTypeError>([&] {
@@ -131,7 +131,7 @@ TEST_CASE("gradcheck: float32 is refused with the reason (H32)") {
   CHECK(report.ok);
 }
 
-TEST_CASE("gradcheck: a function that changes from call to call is refused") {
+TEST_CASE("gradcheck: a function that changes from call to call is an error") {
   int calls = 0;
   const auto counting = [&](const std::vector<Tensor>& in) { return in[0] * static_cast<double>(++calls); };
   CHECK(

@@ -8,10 +8,10 @@
 #include <map>
 #include <sstream>
 
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/history.h"
-#include "handgrad/train/inspect.h"
+#include "handgrad/view/inspect.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -40,7 +40,7 @@ json inspected(const fs::path& folder, const std::string& arguments) {
 /// The file's numbers in the program's digits.
 json numbers_of(const fs::path& file, const std::string& name) {
   json numbers = json::array();
-  const nn::SafetensorsReader reader(file);
+  const io::SafetensorsReader reader(file);
   for (const double number : reader.read(name).values()) numbers.push_back(number);
   return numbers;
 }

@@ -8,15 +8,15 @@
 #include <atomic>
 #include <thread>
 
+#include "handgrad/cli/live_server.h"
 #include "handgrad/core/error.h"
-#include "handgrad/train/live_server.h"
-#include "handgrad/train/report_data.h"
+#include "handgrad/view/report_data.h"
 #include "program.h"
 #include "temporary_folder.h"
 
 namespace {
 
-using handgrad::train::LiveServer;
+using handgrad::cli::LiveServer;
 
 /// A connection to the loopback address. Whatever is read of it ends within a minute.
 class Socket {
@@ -112,7 +112,7 @@ TEST_CASE("live server: pages for this machine's names only, news for everybody 
   });
   trainer.join();
   for (int i = 0; i < 1200 && reading < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  server.finish(handgrad::train::report_data(folder.path() / "run", {}));
+  server.finish(handgrad::view::report_data(folder.path() / "run", {}));
   for (std::thread& reader : readers) reader.join();
   for (const std::string& text : seen) {
     CHECK(has(text, "event: step\n"));

@@ -125,18 +125,18 @@ TEST_CASE("cross_entropy: is the mean of -log_softmax at the target, in any numb
   CHECK(report.ok);
 }
 
-TEST_CASE("cross_entropy_sum: two micro-batches with one divisor are one batch") {
+TEST_CASE("cross_entropy_by_count: two micro-batches with one divisor are one batch") {
   const Array logits = normal({4, 6}, 4);
   const Tensor whole = leaf(logits), parts = leaf(logits);
   const Tensor loss = cross_entropy(whole, Ids::of({1, 2, kIgnoreIndex, 0}));
   loss.backward();
-  const Tensor first = cross_entropy_sum(slice(parts, 0, 0, 1), Ids::of({1}), 3);
-  const Tensor rest = cross_entropy_sum(slice(parts, 0, 1, 4), Ids::of({2, kIgnoreIndex, 0}), 3);
+  const Tensor first = cross_entropy_by_count(slice(parts, 0, 0, 1), Ids::of({1}), 3);
+  const Tensor rest = cross_entropy_by_count(slice(parts, 0, 1, 4), Ids::of({2, kIgnoreIndex, 0}), 3);
   first.backward();
   rest.backward();
   CHECK(first.item() + rest.item() == doctest::Approx(loss.item()).epsilon(1e-6));
   CHECK(same_bits(whole.grad(), parts.grad()));
-  CHECK_THROWS_AS(cross_entropy_sum(whole, Ids::of({1, 2, 3, 0}), 0), ValueError);
+  CHECK_THROWS_AS(cross_entropy_by_count(whole, Ids::of({1, 2, 3, 0}), 0), ValueError);
 }
 
 TEST_CASE("cross_entropy: upstream gradient, accumulation, no rows") {
@@ -191,7 +191,7 @@ TEST_CASE("embedding: rows by id, and the error names the id (H40)") {
   CHECK_THROWS_AS(embedding(Ids(), weight), DTypeError);
 }
 
-TEST_CASE("embedding: an id that comes twice collects both gradients (H41)") {
+TEST_CASE("embedding: an id that occurs twice collects both gradients (H41)") {
   const Tensor weight = leaf(Array::zeros({3, 1}));
   embedding(Ids::of({1, 1, 2}), weight).backward(Array::full({3, 1}, 1));
   exactly(weight.grad(), {0, 2, 1});

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "handgrad/core/kernels/table.h"
-#include "handgrad/core/matmul.h"
+#include "handgrad/core/ops/matmul.h"
 #include "handgrad/core/parallel.h"
 
 namespace {
@@ -41,7 +40,7 @@ void one_by_one(const Matmul<T>& x) {
       product.accumulate = x.accumulate || i > 0;
       product.bias = i + 1 == x.batch ? x.bias : nullptr;
     }
-    handgrad::kernels::table<T>().gemm.run(product, 0, x.m, 0, x.n);
+    HANDGRAD_ACTIVE(gemm<T>)(product, 0, x.m, 0, x.n);
   }
 }
 
@@ -84,8 +83,7 @@ TEST_CASE_TEMPLATE("matmul: any number of threads, any cut, the same bits", T, f
   }
 }
 
-TEST_CASE_TEMPLATE("matmul: a batch, with an operand of its own for each product or one for all", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("matmul: a batch, with one operand for each product or one for all", T, float, double) {
   for (const int64_t batch : {int64_t{2}, int64_t{7}, int64_t{48}}) {
     for (int shared = 0; shared < 4; ++shared) {
       Matmul<T> x;

@@ -9,17 +9,17 @@
 
 #include "decimal_comma.h"
 #include "expect.h"
-#include "handgrad/nn/fields.h"
-#include "handgrad/nn/json_text.h"
-#include "handgrad/nn/near_match.h"
+#include "handgrad/io/fields.h"
+#include "handgrad/io/json_text.h"
+#include "handgrad/io/near_match.h"
 
 using namespace handgrad;
-using nn::ConfigError;
-using nn::Fields;
+using io::ConfigError;
+using io::Fields;
 
 namespace {
 
-Fields fields_of(const char* text) { return Fields(nn::parse_json(text, "toy.json"), {"toy.json"}); }
+Fields fields_of(const char* text) { return Fields(io::parse_json(text, "toy.json"), {"toy.json"}); }
 
 template <class Read>
 std::string refusal(const char* text, const Read& read) {
@@ -31,7 +31,7 @@ std::string refusal(const char* text, const Read& read) {
 }
 
 std::string parse_refusal(std::string_view text) {
-  return expect::message<ConfigError>([&] { nn::parse_json(text, "toy.json"); });
+  return expect::message<ConfigError>([&] { io::parse_json(text, "toy.json"); });
 }
 
 const auto read_steps = [](Fields& f) { f.integer("steps", {.doc = "updates", .at_least = 1}); };
@@ -50,15 +50,15 @@ TEST_CASE("fields: values of every kind, and defaults") {
   CHECK(f.number("decay", {.fallback = 0.5}) == 0.5);
   CHECK(f.boolean("tie"));
   CHECK(!f.boolean("bias", {.fallback = false}));
-  CHECK(f.text("init", {.choices = {"book", "gpt2"}}) == "book");
-  CHECK(f.text("path", {.fallback = "a.txt"}) == "a.txt");
+  CHECK(f.string("init", {.choices = {"book", "gpt2"}}) == "book");
+  CHECK(f.string("path", {.fallback = "a.txt"}) == "a.txt");
   CHECK(f.numbers("betas", {.size = 2}) == std::vector<double>{0.9, 0.95});
   CHECK(f.numbers("none", {.fallback = std::vector<double>{}}).empty());
-  CHECK(f.texts("freeze") == std::vector<std::string>{"*.scale"});
+  CHECK(f.strings("freeze") == std::vector<std::string>{"*.scale"});
   CHECK(f.optional_integer("steps") == 300);
   CHECK(!f.optional_integer("epochs").has_value());
   CHECK(!f.optional_number("x").has_value());
-  CHECK(!f.optional_text("y").has_value());
+  CHECK(!f.optional_string("y").has_value());
   CHECK(f.object("norm").number("eps") == 1);
   CHECK(f.object("nothing").integer("z", {.fallback = 3}) == 3);
   CHECK(f.has("tie"));
@@ -69,7 +69,7 @@ TEST_CASE("fields: values of every kind, and defaults") {
 TEST_CASE("fields: unknown keys, with what was probably meant (H78)") {
   const auto read = [](Fields& f) {
     Fields norm = f.object("model").object("norm");
-    norm.text("type", {.fallback = "layer_norm"});
+    norm.string("type", {.fallback = "layer_norm"});
     norm.number("eps", {.fallback = 1e-5});
     norm.boolean("composed", {.fallback = false});
     f.object("train").integer("batch_size", {.fallback = 16});
@@ -100,13 +100,13 @@ TEST_CASE("fields: wrong types (H106)") {
   CHECK(refusal(R"({"rate": {}})", read_rate) == "toy.json: /rate: must be a number, got an object");
   CHECK(refusal(R"({"tie": 1})", [](Fields& f) { f.boolean("tie"); }) ==
         "toy.json: /tie: must be true or false, got 1");
-  CHECK(refusal(R"({"path": 1})", [](Fields& f) { f.text("path"); }) ==
+  CHECK(refusal(R"({"path": 1})", [](Fields& f) { f.string("path"); }) ==
         "toy.json: /path: must be a text, got 1");
   CHECK(refusal(R"({"norm": "none"})", [](Fields& f) { f.object("norm"); }) ==
         "toy.json: /norm: must be an object, got the text \"none\"");
-  CHECK(refusal(R"({"freeze": "x"})", [](Fields& f) { f.texts("freeze"); }) ==
+  CHECK(refusal(R"({"freeze": "x"})", [](Fields& f) { f.strings("freeze"); }) ==
         "toy.json: /freeze: must be a list of texts, got the text \"x\"");
-  CHECK(refusal(R"({"freeze": ["x", 2]})", [](Fields& f) { f.texts("freeze"); }) ==
+  CHECK(refusal(R"({"freeze": ["x", 2]})", [](Fields& f) { f.strings("freeze"); }) ==
         "toy.json: /freeze/1: must be a text, got 2");
   CHECK(refusal("[1]", [](Fields&) {}) == "toy.json: a config must be an object, got the list [1]");
 }
@@ -116,7 +116,7 @@ TEST_CASE("fields: values out of range, missing and not known") {
   CHECK(refusal(R"({"steps": 9})", [](Fields& f) { f.integer("steps", {.at_least = 1, .at_most = 8}); }) ==
         "toy.json: /steps: must be at most 8, got 9");
   CHECK(refusal("{}", read_steps) == "toy.json: /steps: must be given: an integer, at least 1");
-  CHECK(refusal("{}", [](Fields& f) { f.object("data").text("path"); }) ==
+  CHECK(refusal("{}", [](Fields& f) { f.object("data").string("path"); }) ==
         "toy.json: /data/path: must be given: a text");
   CHECK(refusal(R"({"rate": -0.1})", read_rate) ==
         "toy.json: /rate: must be at least 0 and less than 1, got -0.1");
@@ -131,13 +131,13 @@ TEST_CASE("fields: values out of range, missing and not known") {
   CHECK(refusal(R"({"betas": [0.9]})", [](Fields& f) { f.numbers("betas", {.size = 2}); }) ==
         "toy.json: /betas: must have 2 numbers, got 1");
   CHECK(refusal(R"({"init": "gtp2"})", [](Fields& f) {
-          f.text("init", {.choices = {"gpt2", "book"}});
+          f.string("init", {.choices = {"gpt2", "book"}});
         }) == "toy.json: /init: unknown value \"gtp2\"; did you mean \"gpt2\"? (known: book, gpt2)");
   const auto heads = [](Fields& f) { f.integer("n_heads", {.at_least = 1, .divides = {"emb_dim", 100}}); };
   CHECK(refusal(R"({"n_heads": 12})", heads) == "toy.json: /n_heads: must divide emb_dim = 100, got 12");
   CHECK(refusal(R"({"n_heads": 0})", heads) ==
         "toy.json: /n_heads: must be at least 1 and divide emb_dim = 100, got 0");
-  CHECK(refusal(R"({"a": 1})", [](Fields& f) { f.refuse("a", "must not be here"); }) ==
+  CHECK(refusal(R"({"a": 1})", [](Fields& f) { f.throw_error("a", "must not be here"); }) ==
         "toy.json: /a: must not be here");
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("fields: a value that is not a finite number is none, wherever it come
 }
 
 TEST_CASE("fields: the error knows file, pointer and rule, and where an overriding value was written") {
-  const auto config = nn::parse_json(R"({"train": {"steps": -1, "lr": "x"}})", "toy.json");
+  const auto config = io::parse_json(R"({"train": {"steps": -1, "lr": "x"}})", "toy.json");
   Fields f(config, {.file = "toy.json", .overrides = {{"/train/steps", "--set train.steps=-1"}}});
   Fields train = f.object("train");
   try {
@@ -177,7 +177,7 @@ TEST_CASE("fields: one list of keys for loader, schema and reference") {
   CHECK(f.integer("n_layers", {.doc = "transformer blocks", .at_least = 1}) == 1);
   CHECK(f.number("drop_rate", {.doc = "dropout", .fallback = 0.25, .at_least = 0, .less_than = 1}) == 0.25);
   CHECK(f.number("small", {.more_than = 0, .less_than = 0.5}) == 0.25);
-  CHECK(f.text("init", {.choices = {"book", "gpt2"}}) == "book");
+  CHECK(f.string("init", {.choices = {"book", "gpt2"}}) == "book");
   CHECK(!f.optional_integer("hidden", {.at_least = 1}));
   f.numbers("betas", {.fallback = std::vector<double>{0.9, 0.95}, .size = 2});
   Fields norm = f.object("norm", "which norm").described_for("layer_norm");
@@ -187,7 +187,7 @@ TEST_CASE("fields: one list of keys for loader, schema and reference") {
   const auto& keys = f.keys();
   REQUIRE(keys.size() == 8);
   CHECK(keys[0].pointer == "/model/n_layers");
-  CHECK(keys[0].type == nn::Key::Type::integer);
+  CHECK(keys[0].type == io::Key::Type::integer);
   CHECK(keys[0].doc == "transformer blocks");
   CHECK(keys[0].required);
   CHECK(keys[0].range == "at least 1");
@@ -201,7 +201,7 @@ TEST_CASE("fields: one list of keys for loader, schema and reference") {
   CHECK(keys[4].fallback == "");
   CHECK(keys[5].fallback == "[0.9,0.95]");
   CHECK(keys[5].size == 2);
-  CHECK(keys[6].type == nn::Key::Type::object);
+  CHECK(keys[6].type == io::Key::Type::object);
   CHECK(keys[7].pointer == "/model/norm/eps");
   CHECK(keys[7].of == "layer_norm");
   CHECK(keys[7].fallback == "1e-05");
@@ -222,8 +222,8 @@ TEST_CASE("fields: the effective config has every default, and each key its orig
 }
 
 TEST_CASE("json: comments and a byte-order mark are allowed (H81, H82)") {
-  CHECK(nn::parse_json("// note\n{\"a\": 1 /* one */}\n", "toy.json").dump() == R"({"a":1})");
-  CHECK(nn::parse_json("\xEF\xBB\xBF{}", "toy.json").dump() == "{}");
+  CHECK(io::parse_json("// note\n{\"a\": 1 /* one */}\n", "toy.json").dump() == R"({"a":1})");
+  CHECK(io::parse_json("\xEF\xBB\xBF{}", "toy.json").dump() == "{}");
 }
 
 TEST_CASE("json: everything else is refused with its place (H82)") {
@@ -261,12 +261,12 @@ TEST_CASE("json: a locale with a decimal comma changes nothing (H80)") {
 }
 
 TEST_CASE("near matches: distance and threshold") {
-  CHECK(nn::edit_distance("", "abc") == 3);
-  CHECK(nn::edit_distance("epss", "eps") == 1);
-  CHECK(nn::edit_distance("my_nrom", "my_norm") == 1);  // two neighbours swapped
-  CHECK(nn::edit_distance("kitten", "sitting") == 3);
-  CHECK(nn::near_match("lr", {"lr_min", "steps"}) == "");
-  CHECK(nn::near_match("step", {"loss", "steps", "stop"}) == "steps");
-  CHECK(nn::near_match("x", {"y"}) == "");  // nothing of it is right
-  CHECK(nn::did_you_mean("b", {}) == "");
+  CHECK(io::edit_distance("", "abc") == 3);
+  CHECK(io::edit_distance("epss", "eps") == 1);
+  CHECK(io::edit_distance("my_nrom", "my_norm") == 1);  // two neighbors swapped
+  CHECK(io::edit_distance("kitten", "sitting") == 3);
+  CHECK(io::near_match("lr", {"lr_min", "steps"}) == "");
+  CHECK(io::near_match("step", {"loss", "steps", "stop"}) == "steps");
+  CHECK(io::near_match("x", {"y"}) == "");  // nothing of it is right
+  CHECK(io::did_you_mean("b", {}) == "");
 }

@@ -89,7 +89,7 @@ TEST_CASE("init gpt2: 0.02, zero biases, residual projections smaller (H55)") {
   // The sizes of the report: 12 blocks of width 768, here without their other parts.
   nn::Sequential deep;
   for (int i = 0; i < 24; ++i) deep.add<nn::Linear>(i == 5 ? 768 : 1, i == 5 ? 768 : 1).end_branch();
-  nn::initialise(deep, nn::Init::gpt2, 3);
+  nn::initialize(deep, nn::Init::gpt2, 3);
   CHECK(spread_of(deep, "5.weight").deviation == doctest::Approx(0.00408248).epsilon(0.01));
 }
 
@@ -114,12 +114,12 @@ TEST_CASE("init: a parameter's numbers depend on seed and name alone") {
 
 TEST_CASE("init: what is replaced at once need not be drawn") {
   const models::GptModel usual(small(nn::Init::gpt2), 1);
-  const nn::DrawGuard draw(nn::Draw::only_by_initialise);
+  const nn::DrawGuard draw(nn::Draw::only_by_initialize);
   CHECK(spread_of(nn::Linear(4, 3), "weight").largest == 0);
   const models::GptModel same(small(nn::Init::gpt2), 1);
   for (const nn::NamedParameter& named : usual.named_parameters())
     CHECK(expect::same_bits(named.parameter->array(), same.find_parameter(named.name)->array()));
-  CHECK(nn::normal_start({1}, 0, 1).item() != 0);  // a layer of the user's own, which initialise passes over
+  CHECK(nn::normal_start({1}, 0, 1).item() != 0);  // a layer of the user's own, which initialize passes over
   {
     const nn::DrawGuard none(nn::Draw::nothing);
     const nn::DrawGuard of_no_effect(nn::Draw::everything);
@@ -140,9 +140,9 @@ TEST_CASE("init: the same bits for any number of threads, and as one sequence") 
   three.add<nn::Linear>(300, 200);
   for (const nn::Init scheme : {nn::Init::book, nn::Init::gpt2}) {
     set_thread_count(1);
-    nn::initialise(one, scheme, 9);
+    nn::initialize(one, scheme, 9);
     set_thread_count(3);
-    nn::initialise(three, scheme, 9);
+    nn::initialize(three, scheme, 9);
     CHECK(expect::same_bits(one.find_parameter("0.weight")->array(),
                             three.find_parameter("0.weight")->array()));
   }

@@ -9,14 +9,14 @@
 #include "expect.h"
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/io/pattern.h"
 #include "handgrad/nn/dropout.h"
 #include "handgrad/nn/embedding.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/linear.h"
 #include "handgrad/nn/module.h"
-#include "handgrad/nn/pattern.h"
 #include "handgrad/nn/sequential.h"
-#include "handgrad/nn/summary.h"
+#include "handgrad/view/summary.h"
 
 using namespace handgrad;
 
@@ -187,27 +187,27 @@ TEST_CASE("module: freezing by pattern, and a pattern that means nothing") {
 }
 
 TEST_CASE("module: patterns for names") {
-  CHECK(nn::matches("scale", "trf_blocks.0.norm1.scale"));
-  CHECK(nn::matches("norm1.scale", "trf_blocks.0.norm1.scale"));
-  CHECK(nn::matches("scale", "scale"));
-  CHECK(!nn::matches("ale", "trf_blocks.0.norm1.scale"));
-  CHECK(nn::matches("norm1", "trf_blocks.0.norm1.scale"));
-  CHECK(nn::matches("trf_blocks.0", "trf_blocks.0.norm1.scale"));
-  CHECK(!nn::matches("trf_blocks.0", "trf_blocks.01.trf_blocks"));
-  CHECK(nn::matches("0", "trf_blocks.10.ff.0.weight"));
-  CHECK(!nn::matches("", "scale"));
-  CHECK(nn::matches("*.scale", "trf_blocks.0.norm1.scale"));
-  CHECK(!nn::matches("*.scale", "scale"));
-  CHECK(nn::matches("trf_blocks.?.norm*", "trf_blocks.0.norm1.scale"));
-  CHECK(!nn::matches("trf_blocks.?.norm*", "trf_blocks.10.norm1.scale"));
-  CHECK(nn::matches("*a*a*a*a*", std::string(30, 'a')));
-  CHECK(!nn::matches("*a*a*a*a*b", std::string(2000, 'a')));
-  CHECK(nn::matches("*", ""));
-  CHECK(nn::is_end_of("norm1", "trf_blocks.0.norm1"));
-  CHECK(nn::is_end_of("norm1", "norm1"));
-  CHECK(!nn::is_end_of("norm1", "trf_blocks.0.norm1.scale"));
-  CHECK(!nn::is_end_of("m1", "trf_blocks.0.norm1"));
-  CHECK(!nn::is_end_of("", "norm1"));
+  CHECK(io::matches("scale", "trf_blocks.0.norm1.scale"));
+  CHECK(io::matches("norm1.scale", "trf_blocks.0.norm1.scale"));
+  CHECK(io::matches("scale", "scale"));
+  CHECK(!io::matches("ale", "trf_blocks.0.norm1.scale"));
+  CHECK(io::matches("norm1", "trf_blocks.0.norm1.scale"));
+  CHECK(io::matches("trf_blocks.0", "trf_blocks.0.norm1.scale"));
+  CHECK(!io::matches("trf_blocks.0", "trf_blocks.01.trf_blocks"));
+  CHECK(io::matches("0", "trf_blocks.10.ff.0.weight"));
+  CHECK(!io::matches("", "scale"));
+  CHECK(io::matches("*.scale", "trf_blocks.0.norm1.scale"));
+  CHECK(!io::matches("*.scale", "scale"));
+  CHECK(io::matches("trf_blocks.?.norm*", "trf_blocks.0.norm1.scale"));
+  CHECK(!io::matches("trf_blocks.?.norm*", "trf_blocks.10.norm1.scale"));
+  CHECK(io::matches("*a*a*a*a*", std::string(30, 'a')));
+  CHECK(!io::matches("*a*a*a*a*b", std::string(2000, 'a')));
+  CHECK(io::matches("*", ""));
+  CHECK(io::is_end_of("norm1", "trf_blocks.0.norm1"));
+  CHECK(io::is_end_of("norm1", "norm1"));
+  CHECK(!io::is_end_of("norm1", "trf_blocks.0.norm1.scale"));
+  CHECK(!io::is_end_of("m1", "trf_blocks.0.norm1"));
+  CHECK(!io::is_end_of("", "norm1"));
 }
 
 TEST_CASE("module: converts its parameters") {
@@ -221,7 +221,7 @@ TEST_CASE("module: converts its parameters") {
 TEST_CASE("module: the summary table") {
   Small model;
   model.offset.freeze();
-  CHECK(nn::summary(model) ==
+  CHECK(view::summary(model) ==
         "parameter              shape  count  decay   in\n"
         "offset                   [2]      2  frozen  small\n"
         "table.weight          [3, 2]      6  yes     embedding\n"
@@ -235,7 +235,7 @@ TEST_CASE("module: blocks that are alike share a line of the summary table") {
   nn::Sequential model;
   for (int block = 0; block < 3; ++block) model.add<nn::LayerNorm>(2);
   model.add<nn::LayerNorm>(3);
-  CHECK(nn::summary(model) ==
+  CHECK(view::summary(model) ==
         "parameter               shape  count  decay   in\n"
         "*.scale               [2] x 3      6  no      layer_norm\n"
         "*.shift               [2] x 3      6  no      layer_norm\n"

@@ -36,14 +36,19 @@ void pointwise_rows(Table& t) {
   t.each("rsqrt(Tensor)", Range::positive, [](auto& x) { return rsqrt(x); });
   t.each("exp(Tensor)", Range::any, [](auto& x) { return exp(x); });
   t.each("log(Tensor)", Range::positive, [](auto& x) { return log(x); });
+  t.each("erf(Tensor)", Range::any, [](auto& x) { return erf(x); });
   t.each("tanh(Tensor)", Range::any, [](auto& x) { return tanh(x); });
   t.each("sigmoid(Tensor)", Range::any, [](auto& x) { return sigmoid(x); });
   t.each("relu(Tensor)", Range::off_zero, [](auto& x) { return relu(x); });
   t.each("silu(Tensor)", Range::any, [](auto& x) { return silu(x); });
   t.each(
-      "gelu(Tensor, Gelu)", Range::any, [](auto& x) { return gelu(x, Gelu::tanh); }, "tanh");
+      "gelu(Tensor, GeluForm)", Range::any, [](auto& x) { return gelu(x, GeluForm::tanh); }, "tanh");
   t.each(
-      "gelu(Tensor, Gelu)", Range::any, [](auto& x) { return gelu(x, Gelu::exact); }, "exact");
+      "gelu(Tensor, GeluForm)", Range::any, [](auto& x) { return gelu(x, GeluForm::exact); }, "exact");
+  for (const GeluForm form : {GeluForm::tanh, GeluForm::exact})
+    t.each(
+        "gelu_composed(Tensor, GeluForm)", Range::any, [form](auto& x) { return gelu_composed(x, form); },
+        form == GeluForm::tanh ? "tanh" : "exact");
 }
 
 void matmul_rows(Table& t) {
@@ -88,23 +93,23 @@ void linear_rows(Table& t) {
   t.add(one, {{{4}}, {{3, 4}}}, plain);
   t.add(one, {{{2, 3, 4}}, {{4, 4}}}, plain);
 
-  const std::string joined = "linear_joined(Tensor, std::vector<Tensor>, std::vector<Tensor>)";
+  const std::string joined = "linear_fused(Tensor, std::vector<Tensor>, std::vector<Tensor>)";
   t.add(joined, {{{2, 3, 4}}, {{3, 4}}, {{2, 4}}, {{1, 4}}}, [](Inputs in) {
-    return linear_joined(in[0], {in[1], in[2], in[3]});
+    return linear_fused(in[0], {in[1], in[2], in[3]});
   });
   t.add(joined, {{{3, 4}}, {{4, 4}}, {{4, 4}}, {{4}}, {{4}}}, [](Inputs in) {
-    return linear_joined(in[0], {in[1], in[2]}, {in[3], in[4]});
+    return linear_fused(in[0], {in[1], in[2]}, {in[3], in[4]});
   });
   t.add(
       joined, {{{4}}, {{3, 4}}, {{2, 4}}, {{2}}},
       [](Inputs in) {
-        return linear_joined(in[0], {in[1], in[2]}, {{}, in[3]});
+        return linear_fused(in[0], {in[1], in[2]}, {{}, in[3]});
       },
       "one bias");
   t.add(
       joined, {{{3, 4}}, {{4, 4}}},
       [](Inputs in) {
-        return linear_joined(in[0], {in[1], in[1]});
+        return linear_fused(in[0], {in[1], in[1]});
       },
       "tied");
 }
@@ -210,11 +215,15 @@ void choice_rows(Table& t) {
     t.add(
         "softmax(Tensor, int)", {{{2, 4, 3}}}, [dim](Inputs in) { return softmax(in[0], dim); }, extra);
     t.add(
+        "softmax_composed(Tensor, int)", {{{2, 4, 3}}},
+        [dim](Inputs in) { return softmax_composed(in[0], dim); }, extra);
+    t.add(
         "log_softmax(Tensor, int)", {{{2, 4, 3}}}, [dim](Inputs in) { return log_softmax(in[0], dim); },
         extra);
   }
   for (const Shape& shape : {Shape{4}, Shape{3, 1}, Shape{3, 37}}) {
     t.add("softmax(Tensor, int)", {{shape}}, [](Inputs in) { return softmax(in[0]); });
+    t.add("softmax_composed(Tensor, int)", {{shape}}, [](Inputs in) { return softmax_composed(in[0]); });
     t.add("log_softmax(Tensor, int)", {{shape}}, [](Inputs in) { return log_softmax(in[0]); });
   }
   const auto row_mask = [](Inputs in) { return Tensor::of({0, 1, 1, 0}, in[0].dtype()); };
@@ -287,7 +296,7 @@ void token_rows(Table& t) {
     return embedding(Ids::of({{0, 2}, {2, 2}}), in[0]);
   });
   const std::string mean_name = "cross_entropy(Tensor, Ids, std::int32_t)";
-  const std::string sum_name = "cross_entropy_sum(Tensor, Ids, double, std::int32_t)";
+  const std::string sum_name = "cross_entropy_by_count(Tensor, Ids, double, std::int32_t)";
   t.add(mean_name, {{{4}}}, [](Inputs in) { return cross_entropy(in[0], Ids({2}, Shape{})); });
   t.add(mean_name, {{{3, 5}}}, [](Inputs in) { return cross_entropy(in[0], Ids::of({0, 4, 2})); });
   t.add(
@@ -305,7 +314,7 @@ void token_rows(Table& t) {
   t.add(
       sum_name, {{{3, 5}}},
       [](Inputs in) {
-        return cross_entropy_sum(in[0], Ids::of({0, 4, -100}), 7);
+        return cross_entropy_by_count(in[0], Ids::of({0, 4, -100}), 7);
       },
       "by 7");
 }

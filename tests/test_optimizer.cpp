@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "expect.h"
-#include "handgrad/core/kernels/table.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/train/adam.h"
-#include "handgrad/train/clip.h"
-#include "handgrad/train/name_report.h"
-#include "handgrad/train/sgd.h"
+#include "handgrad/io/name_report.h"
+#include "handgrad/optim/adam.h"
+#include "handgrad/optim/clip.h"
+#include "handgrad/optim/sgd.h"
 
 using namespace handgrad;
-using namespace handgrad::train;
+using namespace handgrad::io;
+using namespace handgrad::optim;
 
 namespace {
 
@@ -302,7 +302,7 @@ TEST_CASE("optimizer: state goes into a checkpoint and comes back") {
   first.step(0.1);
   first.step(0.1);
 
-  const std::vector<nn::NamedArray> state = first.state();
+  const std::vector<io::NamedArray> state = first.state();
   REQUIRE(state.size() == 3);  // `later` was never updated
   CHECK(state[0].name == "w.step");
   CHECK(state[0].array.dtype() == DType::int32);
@@ -311,8 +311,8 @@ TEST_CASE("optimizer: state goes into a checkpoint and comes back") {
   CHECK(state[2].name == "w.exp_avg_sq");
   CHECK(state[2].array.shape() == Shape{2, 2});
 
-  std::vector<nn::NamedArray> copy;
-  for (const nn::NamedArray& named : state) copy.push_back({named.name, named.array.copy()});
+  std::vector<io::NamedArray> copy;
+  for (const io::NamedArray& named : state) copy.push_back({named.name, named.array.copy()});
   const Array start = w.array().copy();
   first.step(0.1);
   const Array end = w.array().copy();
@@ -337,7 +337,7 @@ TEST_CASE("optimizer: state of another model is refused whole") {
   adam.step(0.1);
   Array one({1}, DType::int32);
   *one.mutable_data<std::int32_t>() = 1;
-  const std::vector<nn::NamedArray> wrong = {
+  const std::vector<io::NamedArray> wrong = {
       {"w.step", one},
       {"w.exp_avg", Array::zeros({4})},
       {"b.step", one},

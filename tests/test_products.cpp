@@ -1,4 +1,4 @@
-// matmul, linear and linear_joined: values, flags, batches, gradients that add up in place, errors.
+// matmul, linear and linear_fused: values, flags, batches, gradients that add up in place, errors.
 #include "expect.h"
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/gradcheck.h"
@@ -222,12 +222,12 @@ TEST_CASE("linear: a bias gradient sums in double") {
   exactly(b.grad(), {2, 10});
 }
 
-TEST_CASE("linear_joined: each part has the bits of its own linear") {
+TEST_CASE("linear_fused: each part has the bits of its own linear") {
   const Tensor x = leaf(expect::normal({3, 37, 65}, 1));
   const Tensor wq = leaf(expect::normal({65, 65}, 2)), wk = leaf(expect::normal({33, 65}, 3)),
                wv = leaf(expect::normal({1, 65}, 4)), bq = leaf(expect::normal({65}, 5)),
                bv = leaf(expect::normal({1}, 6));
-  const Tensor y = linear_joined(x, {wq, wk, wv}, {bq, {}, bv});
+  const Tensor y = linear_fused(x, {wq, wk, wv}, {bq, {}, bv});
   REQUIRE(y.shape() == Shape{3, 37, 99});
   CHECK(same_bits(slice(y, -1, 0, 65).array(), linear(x, wq, bq).array()));
   CHECK(same_bits(slice(y, -1, 65, 98).array(), linear(x, wk).array()));
@@ -247,23 +247,23 @@ TEST_CASE("linear_joined: each part has the bits of its own linear") {
   expect::near(joined[5], x.grad().values(), 1e-4, 1e-5);
 }
 
-TEST_CASE("linear_joined: gradients, with a bias here and there") {
+TEST_CASE("linear_fused: gradients, with a bias here and there") {
   std::vector<Tensor> inputs;
   for (const Shape& shape : {Shape{2, 2, 3}, {4, 3}, {2, 3}, {5, 3}, {4}, {5}})
     inputs.push_back(Tensor::constant(expect::normal(shape, inputs.size(), DType::float64)));
   const GradCheckReport report = check_gradients(
       [](const std::vector<Tensor>& in) {
-        return linear_joined(in[0], {in[1], in[2], in[3]}, {in[4], {}, in[5]}) +
-               sum(linear_joined(in[0], {in[2], in[2]}));
+        return linear_fused(in[0], {in[1], in[2], in[3]}, {in[4], {}, in[5]}) +
+               sum(linear_fused(in[0], {in[2], in[2]}));
       },
       inputs);
   CHECK_MESSAGE(report.ok, report.text());
 }
 
-TEST_CASE("linear_joined: frozen maps get no gradient and the others theirs") {
+TEST_CASE("linear_fused: frozen maps get no gradient and the others theirs") {
   const Tensor x = whole_numbers({2, 3}, 1), w1 = whole_numbers({2, 3}, 2),
                w2 = leaf(whole_numbers({1, 3}, 3).array());
-  const Tensor y = linear_joined(x, {w1, w2});
+  const Tensor y = linear_fused(x, {w1, w2});
   CHECK_FALSE(y.node().has_saved("weight 0"));
   y.backward(Array::of({5, 5, 1, 5, 5, 2}, {2, 3}));
   exactly(w2.grad(), matmul(Tensor::of({1, 2}, Shape{1, 2}), x).values());
@@ -285,10 +285,10 @@ TEST_CASE("linear: errors name the rule and every operand") {
         "linear: weight must have shape [out, in], got [3]\n  x [3]   weight [3]");
   CHECK_THROWS_AS(linear(Tensor::scalar(1), Tensor::zeros({3, 1})), ShapeError);
   CHECK_THROWS_AS(linear(Tensor::zeros({3}), Tensor()), DTypeError);
-  CHECK_THROWS_AS(linear_joined(Tensor::zeros({3}), {}), ShapeError);
+  CHECK_THROWS_AS(linear_fused(Tensor::zeros({3}), {}), ShapeError);
   const Tensor w = Tensor::zeros({4, 3});
-  CHECK_THROWS_AS(linear_joined(Tensor::zeros({3}), {w, w}, {Tensor::zeros({4})}), ShapeError);
-  CHECK_THROWS_AS(linear_joined(Tensor::zeros({3}), {w, w, w, w, w, w, w}), ShapeError);
+  CHECK_THROWS_AS(linear_fused(Tensor::zeros({3}), {w, w}, {Tensor::zeros({4})}), ShapeError);
+  CHECK_THROWS_AS(linear_fused(Tensor::zeros({3}), {w, w, w, w, w, w, w}), ShapeError);
 }
 
 TEST_CASE("products: the same bits for any number of threads") {

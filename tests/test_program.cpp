@@ -257,7 +257,7 @@ TEST_CASE("a dry run counts, measures and writes nothing, and GPT-2 small has it
 #endif
 }
 
-TEST_CASE("pipes, NO_COLOR and narrow terminals: lines are never rewritten, nothing is coloured") {
+TEST_CASE("pipes, NO_COLOR and narrow terminals: lines are never rewritten, nothing is colored") {
   const TemporaryFolder folder;
   const Outcome train =
       handgrad_in(folder.path(), "train " + config_path("toy.json") + " --set train.steps=20 --out run");

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/train/inspect.h"
 #include "handgrad/train/session.h"
-#include "handgrad/train/text.h"
+#include "handgrad/view/inspect.h"
+#include "handgrad/view/text.h"
 #include "paths.h"
 #include "temporary_folder.h"
 
@@ -38,13 +38,13 @@ void train_into(const std::filesystem::path& path, int every = 1) {
   CHECK(session.train() == train::Ending::finished);
 }
 
-std::string inspected(const std::filesystem::path& run, const train::InspectOptions& options) {
+std::string inspected(const std::filesystem::path& run, const view::InspectOptions& options) {
   std::ostringstream out;
-  train::inspect(run, options, out);
+  view::inspect(run, options, out);
   return out.str();
 }
 
-std::string refused(const std::filesystem::path& run, const train::InspectOptions& options) {
+std::string refused(const std::filesystem::path& run, const view::InspectOptions& options) {
   try {
     inspected(run, options);
   } catch (const Error& error) {
@@ -152,10 +152,10 @@ TEST_CASE("inspect: a recording that ends before its run says where") {
 }
 
 TEST_CASE("numbers of a run that went astray keep their columns") {
-  CHECK(train::fixed_text(-1.23456, 3) == "-1.235");
-  CHECK(train::fixed_text(999999, 1) == "999999.0");
-  CHECK(train::fixed_text(-142955760394236.0, 3) == "-1.4e+14");
-  CHECK(train::fixed_text(std::numeric_limits<double>::infinity(), 3) == "inf");
+  CHECK(view::fixed_text(-1.23456, 3) == "-1.235");
+  CHECK(view::fixed_text(999999, 1) == "999999.0");
+  CHECK(view::fixed_text(-142955760394236.0, 3) == "-1.4e+14");
+  CHECK(view::fixed_text(std::numeric_limits<double>::infinity(), 3) == "inf");
 }
 
 TEST_CASE("inspect: csv has one line for each step, name and index") {
@@ -163,7 +163,7 @@ TEST_CASE("inspect: csv has one line for each step, name and index") {
   train_into(folder.path() / "run");
   std::istringstream lines(inspected(
       folder.path() / "run",
-      {.names = {"final_norm.scale"}, .steps = "0:1", .format = train::InspectOptions::Format::csv}));
+      {.names = {"final_norm.scale"}, .steps = "0:1", .format = view::InspectOptions::Format::csv}));
   std::string line;
   std::getline(lines, line);
   CHECK(line == "step,name,index,value,gradient,update");
@@ -182,7 +182,7 @@ TEST_CASE("inspect: names, ends of names, patterns, and steps that are not there
     std::vector<std::string> found;
     for (const json& state : json::parse(inspected(
              run,
-             {.names = std::move(patterns), .steps = "last", .format = train::InspectOptions::Format::json})))
+             {.names = std::move(patterns), .steps = "last", .format = view::InspectOptions::Format::json})))
       found.push_back(state["name"]);
     return found;
   };
@@ -202,9 +202,9 @@ TEST_CASE("inspect: the tables keep within 100 columns and name their features")
   const TemporaryFolder folder;
   const auto run = folder.path() / "run";
   train_into(run);
-  for (const train::InspectOptions& options :
-       {train::InspectOptions{.names = {"scale"}, .steps = "1:3"}, train::InspectOptions{.ascii = true},
-        train::InspectOptions{.names = {"final_norm.scale"}, .ascii = true}}) {
+  for (const view::InspectOptions& options :
+       {view::InspectOptions{.names = {"scale"}, .steps = "1:3"}, view::InspectOptions{.ascii = true},
+        view::InspectOptions{.names = {"final_norm.scale"}, .ascii = true}}) {
     std::istringstream lines(inspected(run, options));
     for (std::string line; std::getline(lines, line);)
       if (line.find("next") == std::string::npos && line.find("handgrad") == std::string::npos)
@@ -214,9 +214,9 @@ TEST_CASE("inspect: the tables keep within 100 columns and name their features")
 }
 
 TEST_CASE("sparkline: a line as high as its values, one mark for each share") {
-  CHECK(train::sparkline({0, 1, 2, 3, 4, 5, 6, 8}, 8, 8, true) == ".:-=+*#@");
-  CHECK(train::sparkline({0, 0, 8, 8}, 8, 2, true) == ".@");
-  CHECK(train::sparkline({1, 1}, 0, 30, true) == "..");
-  CHECK(train::agreement(-2, 4) == doctest::Approx(0.5));
-  CHECK(train::agreement(0, 0) == 0);
+  CHECK(view::sparkline({0, 1, 2, 3, 4, 5, 6, 8}, 8, 8, true) == ".:-=+*#@");
+  CHECK(view::sparkline({0, 0, 8, 8}, 8, 2, true) == ".@");
+  CHECK(view::sparkline({1, 1}, 0, 30, true) == "..");
+  CHECK(view::agreement(-2, 4) == doctest::Approx(0.5));
+  CHECK(view::agreement(0, 0) == 0);
 }

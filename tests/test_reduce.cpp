@@ -112,7 +112,7 @@ TEST_CASE("reduce: gradients of large shapes reach every element") {
       x.zero_grad();
       Random random(9);
       const Array dy = normal_array(y.shape(), 0, 1, random, DType::float64);
-      y.backward(dy, KeepGraph::yes);
+      y.backward(dy, RetainGraph::yes);
       y.backward(dy);  // adds to what is there
       return std::pair(x.grad().values(), dy.values());
     };

@@ -9,14 +9,14 @@
 
 #include "expect.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/models/gpt.h"
 #include "handgrad/models/registry.h"
-#include "handgrad/nn/json_text.h"
 #include "handgrad/nn/registry.h"
 
 using namespace handgrad;
-using nn::ConfigError;
-using nn::Fields;
+using io::ConfigError;
+using io::Fields;
 
 namespace {
 
@@ -39,17 +39,17 @@ std::unique_ptr<nn::Layer> make_my_norm(Fields& fields, std::int64_t width) {
 }
 
 /// A registry of the test's own with what the program's has, so that tests do not change each other.
-nn::Registry<nn::Layer, std::int64_t> norms_with_mine() {
-  nn::Registry<nn::Layer, std::int64_t> registry = nn::norms();
+io::Registry<nn::Layer, std::int64_t> norms_with_mine() {
+  io::Registry<nn::Layer, std::int64_t> registry = nn::norms();
   registry.add("my_norm", make_my_norm, "a norm of the test's own");
   return registry;
 }
 
-Fields model_fields(const std::string& model, nn::Purpose purpose = nn::Purpose::build) {
-  return Fields(nn::parse_json("{\"model\": " + model + "}", "toy.json"), {"toy.json"}, purpose);
+Fields model_fields(const std::string& model, io::Purpose purpose = io::Purpose::build) {
+  return Fields(io::parse_json("{\"model\": " + model + "}", "toy.json"), {"toy.json"}, purpose);
 }
 
-std::string refusal(const std::string& model, nn::Purpose purpose = nn::Purpose::build) {
+std::string refusal(const std::string& model, io::Purpose purpose = io::Purpose::build) {
   return expect::message<ConfigError>([&] {
     Fields root = model_fields(model, purpose);
     Fields fields = root.object("model");
@@ -67,7 +67,7 @@ TEST_CASE("registry: built-in norms by name, layer_norm when none is named") {
            {"{}", "layer_norm", 8},
            {R"({"type": "rms_norm", "eps": 1e-6})", "rms_norm", 4},
            {R"({"type": "none"})", "none", 0}}) {
-    Fields fields(nn::parse_json(json, ""));
+    Fields fields(io::parse_json(json, ""));
     const auto norm = nn::norms().make(fields, 4);
     CHECK(norm->type() == type);
     CHECK(norm->parameter_count() == count);
@@ -145,7 +145,7 @@ TEST_CASE("models: a GPT from its config") {
 }
 
 TEST_CASE("models: sizes that do not fit are refused before anything is built (H79)") {
-  for (const nn::Purpose purpose : {nn::Purpose::build, nn::Purpose::check}) {
+  for (const io::Purpose purpose : {io::Purpose::build, io::Purpose::check}) {
     CHECK(refusal(R"({"context_length": 16, "emb_dim": 100, "n_heads": 12, "n_layers": 1})", purpose) ==
           "toy.json: /model/n_heads: must divide emb_dim = 100, got 12");
     CHECK(refusal(R"({"context_length": 16, "emb_dim": 10, "n_heads": 3, "n_layers": 1})", purpose) ==
@@ -165,7 +165,7 @@ TEST_CASE("models: sizes that do not fit are refused before anything is built (H
 
 TEST_CASE("models: a check builds nothing, and needs no vocabulary") {
   Fields root = model_fields(
-      R"({"context_length": 1024, "emb_dim": 1024, "n_heads": 16, "n_layers": 1000000})", nn::Purpose::check);
+      R"({"context_length": 1024, "emb_dim": 1024, "n_heads": 16, "n_layers": 1000000})", io::Purpose::check);
   Fields fields = root.object("model");
   CHECK(models::registry().make(fields, {}) == nullptr);
   Fields build = model_fields("{" + kToy + "}");
@@ -179,7 +179,7 @@ TEST_CASE("models: every key of a GPT is described, with those of every norm") {
   Fields model = root.object("model", "what is trained");
   CHECK(models::registry().make(model, {}) == nullptr);
   std::vector<std::string> lines;
-  for (const nn::Key& key : root.keys()) {
+  for (const io::Key& key : root.keys()) {
     CHECK(!key.doc.empty());
     lines.push_back(key.pointer + (key.of.empty() ? "" : " of " + key.of) +
                     (key.required ? " required" : " " + key.fallback));

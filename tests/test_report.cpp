@@ -1,4 +1,4 @@
-// The report: what a page is given of a run. What the page makes of it is seen in a browser, tests/browser.
+// The report: the data of a page. How the page shows it is tested in a browser, tests/browser.
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
@@ -10,12 +10,12 @@
 #include <map>
 
 #include "handgrad/core/error.h"
-#include "handgrad/train/base64.h"
 #include "handgrad/train/recording.h"
-#include "handgrad/train/report_data.h"
-#include "handgrad/train/report_metrics.h"
-#include "handgrad/train/report_norms.h"
 #include "handgrad/train/samples.h"
+#include "handgrad/view/report_data.h"
+#include "handgrad/view/report_metrics.h"
+#include "handgrad/view/report_norms.h"
+#include "handgrad/view/text.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using handgrad::DType;
-using handgrad::train::base64;
+using handgrad::view::base64;
 using nlohmann::json;
 
 /// What the page of `file` holds as its data.
@@ -68,11 +68,11 @@ TEST_CASE("base64 of 0 to 3 bytes, and of numbers") {
   CHECK(base64({1}, DType::float64) == "AAAAAAAA8D8=");
 }
 
-TEST_CASE("a page has a column for every record, or for every so manieth, the last one always") {
+TEST_CASE("a page has a column for every record, or for every n-th and the last") {
   const auto columns = [](std::int64_t records, std::int64_t every, std::int64_t most) {
     std::vector<std::int64_t> steps;
     for (std::int64_t i = 0; i < records; ++i) steps.push_back(i * every);
-    return handgrad::train::column_steps(steps, most);
+    return handgrad::view::column_steps(steps, most);
   };
   CHECK(columns(0, 1, 301).empty());
   CHECK(columns(1, 5, 301) == std::vector<std::int64_t>{0});
@@ -88,7 +88,7 @@ TEST_CASE("a page has a column for every record, or for every so manieth, the la
   }
 }
 
-TEST_CASE("texts are written at steps that come ever more rarely") {
+TEST_CASE("samples are written at ever rarer steps") {
   std::vector<std::int64_t> steps;
   for (std::int64_t step = 0; step <= 20000; ++step)
     if (handgrad::train::is_sample_step(step)) steps.push_back(step);
@@ -271,19 +271,19 @@ TEST_CASE("a report goes into a file, whole or not at all, and knows its run wit
   }
 }
 
-TEST_CASE("gathering ends when nobody wants its page any more") {
+TEST_CASE("gathering data ends when no page needs it any more") {
   const TemporaryFolder folder;
   const std::filesystem::path run = folder.path() / "run";
   REQUIRE(handgrad_in(folder.path(),
                       "train " HANDGRAD_SOURCE_DIR "/configs/toy.json --quiet --out run --set train.steps=3")
               .status == 0);
   std::atomic<bool> stop{false};
-  CHECK(handgrad::train::report_data(run, {.stop = &stop})["step"] == 3);
+  CHECK(handgrad::view::report_data(run, {.stop = &stop})["step"] == 3);
   stop = true;
-  CHECK_THROWS_AS(handgrad::train::report_norms(run, 1000, &stop), handgrad::Error);
-  CHECK_THROWS_AS(handgrad::train::report_metrics(run, {}, &stop), handgrad::Error);
-  CHECK_THROWS_WITH_AS(handgrad::train::report_data(run, {.stop = &stop}),
-                       doctest::Contains("stopped before"), handgrad::Error);
+  CHECK_THROWS_AS(handgrad::view::report_norms(run, 1000, &stop), handgrad::Error);
+  CHECK_THROWS_AS(handgrad::view::report_metrics(run, {}, &stop), handgrad::Error);
+  CHECK_THROWS_WITH_AS(handgrad::view::report_data(run, {.stop = &stop}), doctest::Contains("stopped before"),
+                       handgrad::Error);
 }
 
 TEST_CASE("whatever a text holds stays data in the page") {

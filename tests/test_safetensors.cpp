@@ -9,12 +9,12 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/core/random.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 #include "temporary_folder.h"
 
 using namespace handgrad;
-using nn::NamedArray;
-using nn::SafetensorsReader;
+using io::NamedArray;
+using io::SafetensorsReader;
 
 namespace {
 
@@ -74,10 +74,10 @@ TEST_CASE("safetensors: what is written comes back to the bit") {
   for (int i = 0; i < 3; ++i) whole.mutable_data<std::int32_t>()[i] = i - 1;
   const std::vector<NamedArray> written = {
       {"b.second", b}, {"a \"quoted\"", a}, {"none", none}, {"scalar", scalar}, {"ids", whole}};
-  nn::write_safetensors(file.path, written, {{"format", "pt"}});
+  io::write_safetensors(file.path, written, {{"format", "pt"}});
 
   const SafetensorsReader reader(file.path);
-  CHECK(reader.metadata() == nn::Metadata{{"format", "pt"}});
+  CHECK(reader.metadata() == io::Metadata{{"format", "pt"}});
   const std::vector<NamedArray> read = reader.read_all();
   REQUIRE(read.size() == written.size());
   for (std::size_t i = 0; i < read.size(); ++i) {
@@ -97,14 +97,14 @@ TEST_CASE(
     "safetensors: the header is padded with spaces to a multiple of 8 and equal input gives equal bytes") {
   const File file;
   const std::vector<NamedArray> arrays = {{"t", Array::of({1, 2}, {2})}};
-  nn::write_safetensors(file.path, arrays);
+  io::write_safetensors(file.path, arrays);
   const std::string bytes = read_bytes(file.path);
   const std::string header = R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   CHECK(bytes.size() == 8 + 56 + 8);
   CHECK(bytes.substr(0, 8) == bytes_of<std::uint64_t>({56}));
   CHECK(bytes.substr(8, 56) == header + "  ");
   CHECK(bytes.substr(64) == bytes_of<float>({1, 2}));
-  nn::write_safetensors(file.path, arrays);
+  io::write_safetensors(file.path, arrays);
   CHECK(read_bytes(file.path) == bytes);
 }
 
@@ -279,10 +279,10 @@ TEST_CASE("safetensors: files that cannot be read or written say why") {
         '"' + folder.path().string() + "\": need a file of weights, got a folder or a device");
   const Array a = Array::zeros({2});
   CHECK(message([&] {
-          nn::write_safetensors(missing / "x", {{"a", a}});
+          io::write_safetensors(missing / "x", {{"a", a}});
         }) == '"' + (missing / "x").string() + "\": cannot be written: No such file or directory");
   CHECK(message([&] {
-          nn::write_safetensors(folder.path() / "x", {{"a", a}, {"a", a}});
+          io::write_safetensors(folder.path() / "x", {{"a", a}, {"a", a}});
         }) == '"' + (folder.path() / "x").string() + "\": tensor a stands twice");
   CHECK_FALSE(std::filesystem::exists(folder.path() / "x"));
 }
@@ -292,7 +292,7 @@ TEST_CASE("safetensors: H84 a full disk is noticed") {
     MESSAGE("skipped: there is no /dev/full");
     return;
   }
-  CHECK_THROWS_WITH(nn::write_safetensors("/dev/full", {{"a", Array::zeros({2})}}),
+  CHECK_THROWS_WITH(io::write_safetensors("/dev/full", {{"a", Array::zeros({2})}}),
                     "\"/dev/full\": cannot be written: No space left on device");
   CHECK(std::filesystem::exists("/dev/full"));
 }

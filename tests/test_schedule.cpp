@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "expect.h"
-#include "handgrad/train/schedule.h"
+#include "handgrad/optim/schedule.h"
 
 using namespace handgrad;
-using namespace handgrad::train;
+using namespace handgrad::optim;
 
 TEST_CASE("schedule: H51 the warm-up begins above 0 and reaches the highest rate once") {
   const ScheduleOptions options{.lr = 6e-4, .min_lr = 6e-5, .warmup_steps = 2000, .decay_steps = 600000};

@@ -115,7 +115,7 @@ TEST_CASE("array: printed in the shortest digits that read back") {
   CHECK(Array::of({1.0 / 3}, {1}, DType::float64).text() == "[0.3333333333333333]");
 }
 
-TEST_CASE("array: reshape works out one size and refuses what does not fit") {
+TEST_CASE("array: reshape computes one size and throws for what does not fit") {
   const Array a({2, 3, 4});
   CHECK(a.reshape({-1, 4}).shape() == Shape{6, 4});
   CHECK(a.reshape({24}).shape() == Shape{24});

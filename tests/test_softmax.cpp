@@ -149,3 +149,16 @@ TEST_CASE("softmax: the same bits for any number of threads and of other rows") 
   const Tensor all = Tensor::constant(x);
   CHECK(same_bits(softmax(slice(all, 0, 7, 9)).array(), slice(softmax(all), 0, 7, 9).array()));
 }
+
+TEST_CASE("softmax_composed gives the values and gradients of softmax") {
+  const Array numbers = normal({4, 7, 3}, 33, DType::float64, 0, 3),
+              dy = normal({4, 7, 3}, 34, DType::float64);
+  for (const int dim : {0, 1, -1}) {
+    const Tensor x = leaf(numbers), again = leaf(numbers);
+    const Tensor fused = softmax(x, dim), composed = softmax_composed(again, dim);
+    fused.backward(dy);
+    composed.backward(dy);
+    expect::within_ulps(fused.array(), composed.array());
+    expect::within_ulps(x.grad(), again.grad());
+  }
+}

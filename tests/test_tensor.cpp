@@ -54,14 +54,14 @@ TEST_CASE("tensor: errors of a gradient that is not there say what to do") {
   Tensor y = x * 2.0;
   CHECK(expect::message<GraphError>([&] { y.grad(); }) ==
         "grad: this tensor has no gradient\n  tensor [2]\n"
-        "  try: keep_grad() before backward(): interior gradients are dropped after use");
+        "  try: retain_grad() before backward(): interior gradients are dropped after use");
   CHECK(expect::message<GraphError>([&] { y.requires_grad(); }) ==
         "requires_grad: only a leaf can be told to; this tensor is the result of mul\n  tensor [2]\n"
         "  try: detach() it first");
   CHECK(expect::message<GraphError>([&] { x.node(); }) ==
         "node: no recorded operation made this tensor\n  tensor [2]");
   Tensor constant = plain;
-  CHECK_THROWS_AS(constant.keep_grad(), GraphError);
+  CHECK_THROWS_AS(constant.retain_grad(), GraphError);
   CHECK_THROWS_AS(constant.on_grad([](const Array&) {}), GraphError);
 }
 

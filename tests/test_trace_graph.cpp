@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "handgrad/core/ops.h"
-#include "handgrad/nn/safetensors.h"
-#include "handgrad/train/trace_graph.h"
+#include "handgrad/io/safetensors.h"
+#include "handgrad/view/trace_graph.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -85,7 +85,7 @@ TEST_CASE(
       folder.path(), "trace " + config_path("toy.json") + " --out toy.st --graph toy.dot --overwrite");
   CHECK(both.out.find(" tensors in toy.st\n") != std::string::npos);
   CHECK(read_file(folder.path() / "toy.dot") == dot);
-  const nn::SafetensorsReader numbers(folder.path() / "toy.st");
+  const io::SafetensorsReader numbers(folder.path() / "toy.st");
   double sum = 0;
   for (const double g : numbers.read("grad.final_norm.scale").values()) sum += g * g;
   char text[64];
@@ -125,28 +125,29 @@ TEST_CASE("graph: a module that is deeper than --depth is one box, in a large gr
 
 TEST_CASE("graph: odd names are quoted, and what no backward reached says so") {
   Odd layer;
-  train::GraphForm form;
+  view::RecordedGraph recorded("", view::Record::shapes);
   {
-    const GraphObserverGuard guard(form);
+    const GraphObserverGuard guard(recorded);
     const Tensor y = sum(layer(Tensor::of({1, 2})));
-    (void)(layer.gain * 2);  // nobody uses it
+    (void)(layer.gain * 2);  // unused
     y.backward();
   }
-  const train::GraphDrawing drawing = train::draw(form, layer.named_parameters(), "a \"b\" \\", std::nullopt);
+  const view::GraphDrawing drawing =
+      view::draw(recorded, layer.named_parameters(), "a \"b\" \\", std::nullopt);
   CHECK(drawing.dot.starts_with("digraph \"a \\\"b\\\" \\\\\" {\n"));
   CHECK(drawing.dot.find("[label=\"ga\\\"in\\\\\\n[2]\\n|gradient| 2.236\"") != std::string::npos);
   CHECK(drawing.dot.find("\\nno gradient\"") != std::string::npos);
-  CHECK(drawing.boxes == form.operations().size() + 1);
+  CHECK(drawing.boxes == recorded.operations().size() + 1);
   CHECK(!drawing.depth);
   const TemporaryFolder folder;
-  train::write_graph(drawing, folder.path() / "odd.dot");
+  view::write_graph(drawing, folder.path() / "odd.dot");
   CHECK(read_file(folder.path() / "odd.dot") == drawing.dot);
   read(drawing.dot);
   if (!has_dot()) {
     MESSAGE("skipped: Graphviz's dot is not installed");
     return;
   }
-  train::write_graph(drawing, folder.path() / "odd.svg");
+  view::write_graph(drawing, folder.path() / "odd.svg");
   CHECK(read_file(folder.path() / "odd.svg").find("<svg") != std::string::npos);
 }
 

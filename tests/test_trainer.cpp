@@ -4,15 +4,17 @@
 #include <atomic>
 #include <cmath>
 
+#include "handgrad/cli/bench.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
-#include "handgrad/train/bench.h"
 #include "toy.h"
 
 using namespace handgrad;
 using namespace handgrad::train;
+using namespace handgrad::io;
+using namespace handgrad::optim;
 using toy::Training;
 
 namespace {
@@ -348,10 +350,10 @@ TEST_CASE("trainer: in steady state a step asks the system for no memory") {
     set_thread_count(threads);
     Training training({.drop_rate = 0.1, .micro_batches = 2, .trainer = {.grad_clip = 1}});
     for (int step = 0; step < 3; ++step) training.trainer.step();
-    const std::uint64_t operator_new = counted_allocations(), pool = pool_stats().system_allocations;
+    const std::uint64_t operator_new = cli::counted_allocations(), pool = pool_stats().system_allocations;
     for (int step = 0; step < 5; ++step) training.trainer.step();
     CHECK(operator_new > 0);  // they are counted
-    CHECK(counted_allocations() - operator_new == 0);
+    CHECK(cli::counted_allocations() - operator_new == 0);
     CHECK(pool_stats().system_allocations - pool == 0);
   }
   set_thread_count(before);

@@ -229,7 +229,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "explain layer_norm: every row needs as many numbers as the first, 4, got 3 in row 2\n"
        "  x  2 2 6 6 / 1 2 3\n"},
       {"explain layer_norm", 2,
-       "explain layer_norm: needs numbers; rows are parted by a slash\n"
+       "explain layer_norm: needs numbers; rows are separated by a slash\n"
        "  try  handgrad explain layer_norm 2 2 6 6\n"},
       {"explain layer_norm 2 two 6 6", 2,
        "explain layer_norm: x must be numbers, got \"two\"\n"},

@@ -8,9 +8,9 @@
 #include "expect.h"
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/models/gpt.h"
-#include "handgrad/train/adam.h"
-#include "handgrad/train/schedule.h"
-#include "handgrad/train/sgd.h"
+#include "handgrad/optim/adam.h"
+#include "handgrad/optim/schedule.h"
+#include "handgrad/optim/sgd.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad::toy {
@@ -65,7 +65,7 @@ struct Training {
       : model(toy::config(options.drop_rate), 5),
         rows(options.rows, options.micro_batches, options.ignore_from),
         optimizer((model.to(options.dtype), model.named_parameters()),
-                  {.lr = options.lr, .weight_decay = options.weight_decay}, train::Decay::decoupled),
+                  {.lr = options.lr, .weight_decay = options.weight_decay}, optim::Decay::decoupled),
         schedule({.lr = options.lr, .min_lr = 0, .warmup_steps = 2, .decay_steps = 1000}),
         trainer(model, rows, optimizer, schedule, options.trainer, options.validation) {}
 
@@ -78,8 +78,8 @@ struct Training {
 
   models::GptModel model;
   Rows rows;
-  train::Adam optimizer;
-  train::CosineSchedule schedule;
+  optim::Adam optimizer;
+  optim::CosineSchedule schedule;
   train::Trainer trainer;
 };
 

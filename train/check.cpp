@@ -6,7 +6,8 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/core/random.h"
-#include "handgrad/nn/near_match.h"
+#include "handgrad/io/near_match.h"
+#include "handgrad/nn/registry.h"
 
 namespace handgrad::train {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::uint64_t kStream = 0x636865636bULL;  // "check"
 constexpr std::int64_t kMostRows = 2, kMostTokens = 8;
 
 /// Numbers far from all being one or zero.
-void move_vectors(const Parameters& parameters) {
+void move_vectors(const optim::Parameters& parameters) {
   Random random(2266, kStream);
   for (const nn::NamedParameter& named : parameters) {
     if (named.parameter->rank() != 1) continue;
@@ -36,7 +37,7 @@ Ids some_ids(const Run& run) {
   return Ids(ids, Shape({rows, cols}));
 }
 
-std::unique_ptr<nn::Layer> make_layer(const std::string& type, nn::Fields& fields, std::int64_t width) {
+std::unique_ptr<nn::Layer> make_layer(const std::string& type, io::Fields& fields, std::int64_t width) {
   std::vector<std::string> known;
   for (const auto* registry : {&nn::norms(), &nn::feed_forwards()})
     for (const auto& row : registry->rows()) {
@@ -44,13 +45,13 @@ std::unique_ptr<nn::Layer> make_layer(const std::string& type, nn::Fields& field
       known.push_back(row.type);
     }
   throw ValueError("check",
-                   fmt::format("--layer: unknown layer \"{}\"{}", type, nn::did_you_mean(type, known)));
+                   fmt::format("--layer: unknown layer \"{}\"{}", type, io::did_you_mean(type, known)));
 }
 
 }  // namespace
 
 GradCheckReport check_model(const Run& run, const GradCheckOptions& options, bool keep_values) {
-  const Parameters parameters = run.model().named_parameters();
+  const optim::Parameters parameters = run.model().named_parameters();
   std::vector<Array> before;
   for (const nn::NamedParameter& named : parameters) before.push_back(named.parameter->array().copy());
   if (!keep_values) move_vectors(parameters);
@@ -62,7 +63,7 @@ GradCheckReport check_model(const Run& run, const GradCheckOptions& options, boo
 }
 
 GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradCheckOptions& options) {
-  const Parameters parameters = layer.named_parameters();
+  const optim::Parameters parameters = layer.named_parameters();
   move_vectors(parameters);
   Random random(2266, kStream + 1);
   Tensor x = Tensor::zeros({2, 3, width}, DType::float64);
@@ -75,7 +76,7 @@ GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradChec
   return check_parameters([&] { return layer(input); }, checked, options);
 }
 
-GradCheckReport check_layer(const std::string& type, nn::Fields fields, std::int64_t width,
+GradCheckReport check_layer(const std::string& type, io::Fields fields, std::int64_t width,
                             const GradCheckOptions& options) {
   const std::unique_ptr<nn::Layer> layer = make_layer(type, fields, width);
   fields.finish();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "handgrad/core/gradcheck.h"
-#include "handgrad/nn/fields.h"
+#include "handgrad/io/fields.h"
 #include "handgrad/train/run.h"
 
 namespace handgrad::train {
@@ -20,7 +20,7 @@ GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradChec
 
 /// A layer that `nn::norms()` or `nn::feed_forwards()` makes of `type`, its keys read from `fields`, of the given width.
 /// ValueError, with what is known, for another type.
-GradCheckReport check_layer(const std::string& type, nn::Fields fields, std::int64_t width,
+GradCheckReport check_layer(const std::string& type, io::Fields fields, std::int64_t width,
                             const GradCheckOptions& options);
 
 }  // namespace handgrad::train

@@ -12,13 +12,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/data/error.h"
-#include "handgrad/data/text_file.h"
-#include "handgrad/nn/durable_file.h"
-#include "handgrad/nn/safetensors.h"
-#include "handgrad/train/program_name.h"
+#include "handgrad/core/error.h"
+#include "handgrad/io/durable_file.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/io/safetensors.h"
+#include "handgrad/io/text_file.h"
+#include "handgrad/models/weights.h"
 #include "handgrad/train/version.h"
-#include "handgrad/train/weights.h"
 
 namespace handgrad::train {
 namespace {
@@ -30,7 +30,8 @@ constexpr int kFormatVersion = 1;
 constexpr const char* kStateFile = "state.json";
 constexpr std::string_view kPrefix = "step-";
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& message, const std::string& advice = "") {
+[[noreturn]] void throw_error(const fs::path& path, const std::string& message,
+                              const std::string& advice = "") {
   throw Error('"' + path.string() + '"', message, {}, advice);
 }
 
@@ -49,7 +50,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 void remove_unfinished(const fs::path& checkpoints) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints)) {
-    if (entry.path().filename().string().ends_with(nn::kUnfinished)) fs::remove_all(entry.path(), ignored);
+    if (entry.path().filename().string().ends_with(io::kUnfinished)) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -69,12 +70,12 @@ Json state_of(const Trainer& trainer, const CheckpointOrigin& origin) {
 }
 
 void write_files(const fs::path& folder, const Trainer& trainer, const CheckpointOrigin& origin) {
-  nn::write_safetensors(folder / kModelFile, weights_of(trainer.parameters()), {{"format", "pt"}});
-  nn::write_safetensors(folder / kOptimizerFile, trainer.optimizer().state());
-  nn::DurableFile state(folder / kStateFile);
+  io::write_safetensors(folder / kModelFile, models::weights_of(trainer.parameters()), {{"format", "pt"}});
+  io::write_safetensors(folder / kOptimizerFile, trainer.optimizer().state());
+  io::DurableFile state(folder / kStateFile);
   state.write(state_of(trainer, origin).dump(2) + "\n");
   state.finish();
-  nn::sync_folder(folder);
+  io::sync_folder(folder);
 }
 
 /// Puts the finished folder in its place, at one stroke. What stood there, if anything, then stands under the other
@@ -86,7 +87,7 @@ void put_in_place(const fs::path& unfinished, const fs::path& place) {
   }
   if (renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0) {
     // Not every file system can exchange two names.
-    if (errno != EINVAL && errno != ENOSYS) nn::refuse_file(place, "cannot be replaced", errno);
+    if (errno != EINVAL && errno != ENOSYS) io::throw_file(place, "cannot be replaced", errno);
     fs::remove_all(place);
     fs::rename(unfinished, place);
     return;
@@ -103,19 +104,19 @@ fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer,
                          const CheckpointOrigin& origin) {
   const fs::path place = checkpoints / checkpoint_name(trainer.step_count());
   fs::path unfinished = place;
-  unfinished += nn::kUnfinished;
+  unfinished += io::kUnfinished;
   try {
     fs::create_directories(checkpoints);
     remove_unfinished(checkpoints);
     fs::create_directory(unfinished);
     write_files(unfinished, trainer, origin);
     put_in_place(unfinished, place);
-    nn::sync_folder(checkpoints);
+    io::sync_folder(checkpoints);
   } catch (const std::exception& error) {
     std::error_code ignored;
     fs::remove_all(unfinished, ignored);
     const auto* system = dynamic_cast<const fs::filesystem_error*>(&error);
-    if (system != nullptr) refuse(place, "cannot be written: " + system->code().message());
+    if (system != nullptr) throw_error(place, "cannot be written: " + system->code().message());
     throw;
   }
   return place;
@@ -123,14 +124,14 @@ fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer,
 
 CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
   const fs::path path = checkpoint / kStateFile;
-  const std::string text = data::read_text_file(path).text;
+  const std::string text = io::read_text_file(path).text;
   try {
     const Json json = Json::parse(text);
     CheckpointState state;
     state.format_version = json.at("format_version").get<int>();
     if (state.format_version > kFormatVersion) {
-      refuse(path, fmt::format("has format version {}, this program knows versions up to {}",
-                               state.format_version, kFormatVersion));
+      throw_error(path, fmt::format("has format version {}, this program knows versions up to {}",
+                                    state.format_version, kFormatVersion));
     }
     state.library_version = json.at("library_version").get<std::string>();
     state.step = json.at("step").get<std::int64_t>();
@@ -141,26 +142,27 @@ CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
     state.data = json.at("data").value("fingerprint", "");
     if (const auto tokenizer = json.find("tokenizer"); tokenizer != json.end() && !tokenizer->is_null())
       state.tokenizer = data::tokenizer_from_json(nlohmann::json(*tokenizer));
-    if (state.step < 0) refuse(path, fmt::format("step must be at least 0, got {}", state.step));
+    if (state.step < 0) throw_error(path, fmt::format("step must be at least 0, got {}", state.step));
     return state;
-  } catch (const data::Error& error) {
-    refuse(path, fmt::format("is damaged: {}: {}", error.subject(), error.message()));
+  } catch (const Error& error) {
+    throw_error(path, fmt::format("is damaged: {}: {}", error.op(), error.message()));
   } catch (const Json::exception& error) {
     const std::string_view what = error.what();
     const std::size_t end_of_id = what.find("] ");
-    refuse(path, fmt::format("is damaged: {}", end_of_id == what.npos ? what : what.substr(end_of_id + 2)));
+    throw_error(path,
+                fmt::format("is damaged: {}", end_of_id == what.npos ? what : what.substr(end_of_id + 2)));
   }
 }
 
 CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   CheckpointState state = read_checkpoint_state(checkpoint);
   if (state.optimizer != trainer.optimizer().type()) {
-    refuse(checkpoint, fmt::format("holds the state of optimizer {}, this run has {}", state.optimizer,
-                                   trainer.optimizer().type()));
+    throw_error(checkpoint, fmt::format("holds the state of optimizer {}, this run has {}", state.optimizer,
+                                        trainer.optimizer().type()));
   }
-  const WeightsFile weights(checkpoint / kModelFile, trainer.model(), AcceptTypes::same);
+  const models::WeightsFile weights(checkpoint / kModelFile, trainer.model(), models::AcceptTypes::same);
   const std::vector<Array> numbers = weights.read();
-  const nn::SafetensorsReader optimizer(checkpoint / kOptimizerFile);
+  const io::SafetensorsReader optimizer(checkpoint / kOptimizerFile);
   trainer.optimizer().load_state(optimizer.read_all(), optimizer.path().string());
   weights.assign(numbers);
   trainer.restore(state.step, state.best_loss);
@@ -169,9 +171,9 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
 
 void load_weights(const fs::path& path, models::Model& model) {
   if (!fs::exists(path))
-    refuse(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
-  const WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
-                            AcceptTypes::any_float);
+    throw_error(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
+  const models::WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
+                                    models::AcceptTypes::any_float);
   weights.assign(weights.read());
 }
 
@@ -197,12 +199,13 @@ std::optional<fs::path> find_latest(const fs::path& run) {
 fs::path checkpoint_of(const fs::path& folder) {
   if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
   if (auto latest = find_latest(folder)) return *latest;
-  if (!fs::exists(folder)) refuse(folder, "does not exist", "the folder of a run, such as runs/toy");
+  if (!fs::exists(folder)) throw_error(folder, "does not exist", "the folder of a run, such as runs/toy");
   if (!fs::exists(folder / "config.json"))
-    refuse(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
-  refuse(folder, "holds no checkpoint: the run was ended before it saved its first",
-         fmt::format("begin again: {0} train {1} --overwrite --out {2}", program_name(),
-                     shell_word((folder / "config.json").string()), shell_word(folder.string())));
+    throw_error(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
+  throw_error(
+      folder, "holds no checkpoint: the run was ended before it saved its first",
+      fmt::format("begin again: {0} train {1} --overwrite --out {2}", io::program_name(),
+                  io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
 }
 
 }  // namespace handgrad::train

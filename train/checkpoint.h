@@ -15,7 +15,7 @@
 
 namespace handgrad::train {
 
-/// @{ Weights and the optimiser's state in a checkpoint's folder.
+/// @{ Weights and the optimizer's state in a checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 /// @}
@@ -59,8 +59,8 @@ struct CheckpointState {
 /// Error when it is missing, damaged, or of a newer format.
 CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
 
-/// Restores weights, optimiser, step and best loss. Error, before anything has changed, when a file is
-/// missing or damaged, when the optimiser is of another type, or when the parameters differ:
+/// Restores weights, optimizer, step and best loss. Error, before anything has changed, when a file is
+/// missing or damaged, when the optimizer is of another type, or when the parameters differ:
 ///
 ///     runs/toy/checkpoints/step-000100/model.safetensors: 2 missing, 1 unexpected, 1 wrong shape
 ///       missing     trf_blocks.11.norm2.scale, trf_blocks.11.norm2.shift

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "handgrad/data/text_file.h"
-#include "handgrad/nn/json_text.h"
+#include "handgrad/io/json_text.h"
+#include "handgrad/io/text_file.h"
 
 namespace handgrad::train {
 namespace {
@@ -38,11 +38,11 @@ void erase(Json& root, const char* pointer) {
   if (root.contains(place)) root[place.parent_pointer()].erase(place.back());
 }
 
-void apply(Json& root, const std::string& set, nn::Source& source) {
+void apply(Json& root, const std::string& set, io::Source& source) {
   const std::string origin = "--set " + set;
   const std::size_t equals = set.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw nn::ConfigError(origin, "", "must be KEY=VALUE, such as train.steps=500");
+    throw io::ConfigError(origin, "", "must be KEY=VALUE, such as train.steps=500");
   std::string pointer = "/" + set.substr(0, equals);
   for (char& c : pointer)
     if (c == '.') c = '/';
@@ -52,7 +52,7 @@ void apply(Json& root, const std::string& set, nn::Source& source) {
   for (std::size_t begin = 1; begin < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
     if (!at->is_object() && !at->is_null())
-      throw nn::ConfigError(origin, pointer.substr(0, begin - 1), "is no object, it has no keys of its own");
+      throw io::ConfigError(origin, pointer.substr(0, begin - 1), "is no object, it has no keys of its own");
     at = &(*at)[pointer.substr(begin, end - begin)];
     begin = end + 1;
   }
@@ -64,7 +64,7 @@ void apply(Json& root, const std::string& set, nn::Source& source) {
 
 }  // namespace
 
-ConfigDocument::ConfigDocument(Json root, nn::Source source, std::filesystem::path folder)
+ConfigDocument::ConfigDocument(Json root, io::Source source, std::filesystem::path folder)
     : root_(std::make_shared<const nlohmann::json>(std::move(root))),
       source_(std::move(source)),
       folder_(std::move(folder)) {}
@@ -72,21 +72,26 @@ ConfigDocument::ConfigDocument(Json root, nn::Source source, std::filesystem::pa
 ConfigDocument::~ConfigDocument() = default;
 
 ConfigDocument ConfigDocument::load(const std::filesystem::path& file, const std::vector<std::string>& sets) {
-  nn::Source source{file.string(), {}};
-  Json root = nn::parse_json(data::read_text_file(file).text, source.file);
-  if (!root.is_object()) throw nn::ConfigError(source.file, "", "a config must be a JSON object, { ... }");
+  io::Source source{file.string(), {}};
+  Json root = io::parse_json(io::read_text_file(file).text, source.file);
+  if (!root.is_object()) throw io::ConfigError(source.file, "", "a config must be a JSON object, { ... }");
   for (const std::string& set : sets) apply(root, set, source);
   return {std::move(root), std::move(source), file.parent_path()};
 }
 
 ConfigDocument ConfigDocument::from_json(const Json& root, const std::filesystem::path& folder,
                                          const char* file) {
-  return {root, nn::Source{(folder / file).string(), {}}, folder};
+  return {root, io::Source{(folder / file).string(), {}}, folder};
 }
 
-nn::Fields ConfigDocument::fields(nn::Purpose purpose) const { return nn::Fields(*root_, source_, purpose); }
+io::Fields ConfigDocument::fields(io::Purpose purpose) const { return io::Fields(*root_, source_, purpose); }
 
-TrainSettings read_train(nn::Fields& fields) {
+std::string origin_text(const io::Key& key, const std::string& file) {
+  if (key.origin == file) return "file";
+  return key.origin.empty() ? "default" : "command line";
+}
+
+TrainSettings read_train(io::Fields& fields) {
   TrainSettings s;
   const auto steps =
       fields.optional_integer("steps", {.doc = "how many updates the run makes", .at_least = 1});
@@ -109,8 +114,8 @@ TrainSettings read_train(nn::Fields& fields) {
   s.grad_clip = fields.number(
       "grad_clip",
       {.doc = "largest norm of all gradients together; 0: no clipping", .fallback = 0, .at_least = 0});
-  s.freeze = fields.texts("freeze", {.doc = "names or patterns of parameters that stay as they are",
-                                     .fallback = std::vector<std::string>{}});
+  s.freeze = fields.strings("freeze", {.doc = "names or patterns of parameters that stay as they are",
+                                       .fallback = std::vector<std::string>{}});
   s.eval_every = fields.integer("eval_every",
                                 {.doc = "steps between two evaluations on the data held back; 0: only at the "
                                         "beginning and at the end",
@@ -123,10 +128,10 @@ TrainSettings read_train(nn::Fields& fields) {
   s.checkpoint_every = fields.integer(
       "checkpoint_every",
       {.doc = "steps between two checkpoints; 0: only at the end", .fallback = 0, .at_least = 0});
-  s.dtype = fields.text("dtype", {.doc = "element type of weights and arithmetic",
-                                  .fallback = "float32",
-                                  .choices = {"float32", "float64"},
-                                  .what = "element type"}) == "float64"
+  s.dtype = fields.string("dtype", {.doc = "element type of weights and arithmetic",
+                                    .fallback = "float32",
+                                    .choices = {"float32", "float64"},
+                                    .what = "element type"}) == "float64"
                 ? DType::float64
                 : DType::float32;
   s.find_nan = fields.boolean("find_nan", {.doc = "whether every operation of every step is looked at for "
@@ -137,9 +142,9 @@ TrainSettings read_train(nn::Fields& fields) {
   return s;
 }
 
-InspectSettings read_inspect(nn::Fields& fields) {
+InspectSettings read_inspect(io::Fields& fields) {
   InspectSettings s;
-  s.parameters = fields.texts(
+  s.parameters = fields.strings(
       "parameters",
       {.doc = "names or patterns of parameters to record after each step; by default all of every norm",
        .fallback = std::vector<std::string>{"*norm*"}});

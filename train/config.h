@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "handgrad/core/dtype.h"
-#include "handgrad/nn/fields.h"
+#include "handgrad/io/fields.h"
 
 namespace handgrad::train {
 
@@ -28,18 +28,21 @@ class ConfigDocument {
   ~ConfigDocument();
 
   /// A new reading: nothing is noted as read yet.
-  nn::Fields fields(nn::Purpose purpose) const;
+  io::Fields fields(io::Purpose purpose) const;
   /// The folder that relative paths in the config start from.
   const std::filesystem::path& folder() const { return folder_; }
   const std::string& name() const { return source_.file; }  ///< the file, as messages name it
 
  private:
-  ConfigDocument(nlohmann::ordered_json root, nn::Source source, std::filesystem::path folder);
+  ConfigDocument(nlohmann::ordered_json root, io::Source source, std::filesystem::path folder);
 
   std::shared_ptr<const nlohmann::json> root_;
-  nn::Source source_;
+  io::Source source_;
   std::filesystem::path folder_;
 };
+
+/// Where a value in force came from: "default", "file" (the one that is read, `file`) or "command line".
+std::string origin_text(const io::Key& key, const std::string& file);
 
 /// The section "train".
 struct TrainSettings {
@@ -50,7 +53,7 @@ struct TrainSettings {
   std::int64_t batch_size = 0, accumulate = 0;
   /// @}
   double grad_clip = 0;             ///< largest global norm of the gradients; 0: off
-  std::vector<std::string> freeze;  ///< patterns (nn/pattern.h)
+  std::vector<std::string> freeze;  ///< patterns (io/pattern.h)
   /// @{ 0: evaluated at the beginning and the end only, on all batches; saved at the end only.
   std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
   /// @}
@@ -59,14 +62,14 @@ struct TrainSettings {
   bool allow_unused = false;     ///< whether trainable parameters may get no gradient
 };
 /// ConfigError for what does not fit; `steps` and `epochs` exclude each other.
-TrainSettings read_train(nn::Fields& fields);
+TrainSettings read_train(io::Fields& fields);
 
 /// The section "inspect".
 struct InspectSettings {
-  std::vector<std::string> parameters;  ///< patterns (nn/pattern.h)
+  std::vector<std::string> parameters;  ///< patterns (io/pattern.h)
   std::int64_t every = 1;               ///< steps from one record to the next
 };
 /// ConfigError for what does not fit.
-InspectSettings read_inspect(nn::Fields& fields);
+InspectSettings read_inspect(io::Fields& fields);
 
 }  // namespace handgrad::train

@@ -33,7 +33,7 @@ std::int64_t count_non_finite(const Array& array) {
   return count_if(array, [](auto x) { return !std::isfinite(x); });
 }
 
-NonFinite find_in_parameters(const Parameters& parameters) {
+NonFinite find_in_parameters(const optim::Parameters& parameters) {
   NonFinite found;
   for (const nn::NamedParameter& named : parameters) {
     if (look(named, named.parameter->array(), "a parameter", found)) break;
@@ -41,7 +41,7 @@ NonFinite find_in_parameters(const Parameters& parameters) {
   return found;
 }
 
-NonFinite find_in_gradients(const Parameters& parameters) {
+NonFinite find_in_gradients(const optim::Parameters& parameters) {
   NonFinite found;
   for (const nn::NamedParameter& named : parameters) {
     if (!named.parameter->frozen() && named.parameter->has_grad() &&

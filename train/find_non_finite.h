@@ -5,7 +5,7 @@
 #include <string>
 
 #include "handgrad/core/autograd.h"
-#include "handgrad/train/optimizer.h"
+#include "handgrad/optim/optimizer.h"
 
 namespace handgrad::train {
 
@@ -24,9 +24,9 @@ struct NonFinite {
 std::int64_t count_non_finite(const Array& array);
 
 /// The first parameter whose numbers are not all finite.
-NonFinite find_in_parameters(const Parameters& parameters);
+NonFinite find_in_parameters(const optim::Parameters& parameters);
 /// The first parameter whose gradient is not.
-NonFinite find_in_gradients(const Parameters& parameters);
+NonFinite find_in_gradients(const optim::Parameters& parameters);
 
 /// Remembers the first output of an operation that is not finite, or else, during backward, the first gradient of one.
 class NonFiniteObserver final : public GraphObserver {

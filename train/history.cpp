@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What optimisers call it in their state.
+/// What optimizers call it in their state.
 std::vector<std::string> state_names(Quantity of) {
   return of == Quantity::first_moment ? std::vector<std::string>{"exp_avg", "momentum"}
                                       : std::vector<std::string>{"exp_avg_sq"};
@@ -78,7 +78,7 @@ void History::add_unrecorded() {
 
 void History::add_moments() {
   for (const std::int64_t step : checkpoint_steps_) {
-    const nn::SafetensorsReader& file = reader(step, kOptimizerFile);
+    const io::SafetensorsReader& file = reader(step, kOptimizerFile);
     for (Entry& entry : entries_)
       if (!moment_of(file, entry.name).empty()) entry.saved.push_back(step);
   }
@@ -103,14 +103,14 @@ std::vector<std::string> History::moments() const {
   return {names.begin(), names.end()};
 }
 
-const nn::SafetensorsReader& History::reader(std::int64_t step, const char* file) const {
+const io::SafetensorsReader& History::reader(std::int64_t step, const char* file) const {
   const fs::path path = run_ / "checkpoints" / checkpoint_name(step) / file;
-  if (!reader_ || reader_->path() != path) reader_ = std::make_unique<nn::SafetensorsReader>(path);
+  if (!reader_ || reader_->path() != path) reader_ = std::make_unique<io::SafetensorsReader>(path);
   return *reader_;
 }
 
 /// The name of the moment in the file; empty when it has none: the parameter was never updated.
-std::string History::moment_of(const nn::SafetensorsReader& file, const std::string& parameter) const {
+std::string History::moment_of(const io::SafetensorsReader& file, const std::string& parameter) const {
   for (const std::string& state : state_names(of_))
     if (file.find(parameter + "." + state) != nullptr) return parameter + "." + state;
   return "";
@@ -124,7 +124,7 @@ HistoryStep History::read(std::size_t i, std::int64_t step) const {
   const Entry& entry = entries_[i];
   if (from_checkpoints(i)) {
     const bool moment = of_ >= Quantity::first_moment;
-    const nn::SafetensorsReader& file = reader(step, moment ? kOptimizerFile : kModelFile);
+    const io::SafetensorsReader& file = reader(step, moment ? kOptimizerFile : kModelFile);
     const Array array = file.read(moment ? moment_of(file, entry.name) : entry.name);
     return {array.dtype(), array.values(), {}, {}};
   }

@@ -1,5 +1,5 @@
 // History: all that a run's folder kept of its parameters, behind one face: the recording, the statistics of every
-// step, and the checkpoints, which hold the parameters that were not recorded and the optimiser's moments.
+// step, and the checkpoints, which hold the parameters that were not recorded and the optimizer's moments.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "handgrad/core/shape.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/statistics.h"
 
@@ -78,7 +78,7 @@ class History {
   /// Steps of the complete checkpoints, rising, when they were looked at.
   const std::vector<std::int64_t>& checkpoint_steps() const { return checkpoint_steps_; }
   std::int64_t last_step() const;  ///< of all that is known; -1: nothing
-  /// Of the last checkpoint: the optimiser's type and the arrays that it keeps of a parameter ("exp_avg").
+  /// Of the last checkpoint: the optimizer's type and the arrays that it keeps of a parameter ("exp_avg").
   std::string optimizer_type() const;
   std::vector<std::string> moments() const;  ///< see optimizer_type
 
@@ -97,8 +97,8 @@ class History {
   void add_recorded();
   void add_unrecorded();
   void add_moments();
-  const nn::SafetensorsReader& reader(std::int64_t step, const char* file) const;
-  std::string moment_of(const nn::SafetensorsReader& file, const std::string& parameter) const;
+  const io::SafetensorsReader& reader(std::int64_t step, const char* file) const;
+  std::string moment_of(const io::SafetensorsReader& file, const std::string& parameter) const;
   void take_values(std::size_t i, std::int64_t step, HistorySummary& summary) const;
   const std::vector<double>& start_of(std::size_t i) const;
 
@@ -109,7 +109,7 @@ class History {
   std::vector<std::int64_t> checkpoint_steps_;
   std::vector<Entry> entries_;
   std::vector<std::int64_t> recorded_steps_;                   // with values, or statistics alone
-  mutable std::unique_ptr<nn::SafetensorsReader> reader_;      // the last one that was asked for
+  mutable std::unique_ptr<io::SafetensorsReader> reader_;      // the last one that was asked for
   mutable std::map<std::size_t, std::vector<double>> starts_;  // of recorded values
 };
 

@@ -1,5 +1,5 @@
 // Recording: what inspected parameters were after each step, which gradient made the step, and what the
-// optimiser really applied. Written while training runs, readable at any time, also after the program was
+// optimizer really applied. Written while training runs, readable at any time, also after the program was
 // killed.
 #pragma once
 
@@ -53,7 +53,7 @@ class Recorder final : public TrainerObserver {
   bool due(std::int64_t step) const { return step % every_ == 0 || step == last_; }
 
   std::filesystem::path path_;
-  Parameters parameters_;
+  optim::Parameters parameters_;
   std::int64_t every_, last_;
   DType dtype_ = DType::float32;
   std::string header_;

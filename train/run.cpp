@@ -5,19 +5,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/io/pattern.h"
 #include "handgrad/models/registry.h"
 #include "handgrad/nn/init.h"
-#include "handgrad/nn/pattern.h"
-#include "handgrad/train/registry.h"
-#include "handgrad/train/shown_keys.h"
+#include "handgrad/optim/registry.h"
 
 namespace handgrad::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Parameters named_parameters(const models::Model* model) {
-  return model == nullptr ? Parameters{} : model->named_parameters();
+optim::Parameters named_parameters(const models::Model* model) {
+  return model == nullptr ? optim::Parameters{} : model->named_parameters();
 }
 
 /// The run folder's config is read from there: paths in it must not depend on where the first one stood.
@@ -33,7 +32,7 @@ void make_paths_absolute(Json& node, const std::filesystem::path& folder) {
 std::vector<std::string> matching(const std::vector<std::string>& patterns, const models::Model& model) {
   std::vector<std::string> names;
   for (const auto& parameter : model.named_parameters()) {
-    const auto meant = [&](const std::string& pattern) { return nn::matches(pattern, parameter.name); };
+    const auto meant = [&](const std::string& pattern) { return io::matches(pattern, parameter.name); };
     if (std::any_of(patterns.begin(), patterns.end(), meant)) names.push_back(parameter.name);
   }
   return names;
@@ -45,14 +44,16 @@ Run::Run() = default;
 Run::~Run() = default;
 
 Run::Run(const ConfigDocument& config, const RunContext& context) {
-  read(config.fields(nn::Purpose::check), config.folder(), context);
-  read(config.fields(nn::Purpose::build), config.folder(), context);
+  const io::Fields checked = config.fields(io::Purpose::check);
+  read(checked, config.folder(), context);
+  for (const io::Key& key : checked.keys())
+    if (key.type != io::Key::Type::object && !key.value.empty())
+      origins_[io::dotted(key.pointer)] = origin_text(key, checked.file());
+  read(config.fields(io::Purpose::build), config.folder(), context);
   build_trainer(context.stop);
-  for (const ShownKey& key : shown_keys(config))
-    if (!key.value.empty()) origins_[key.key] = key.origin;
 }
 
-void read_config(nn::Fields& fields) { Run().read(fields, {}, {}); }
+void read_config(io::Fields& fields) { Run().read(fields, {}, {}); }
 
 std::int64_t Run::last_step() const {
   return settings_.stop_after > 0 ? std::min(settings_.stop_after, steps_) : steps_;
@@ -60,42 +61,42 @@ std::int64_t Run::last_step() const {
 
 CheckpointOrigin Run::origin() const { return {effective_.get(), source_->tokenizer(), fingerprint_}; }
 
-void Run::read(nn::Fields root, const std::filesystem::path& folder, const RunContext& run) {
+void Run::read(io::Fields root, const std::filesystem::path& folder, const RunContext& run) {
   const bool build = root.building();
-  root.optional_text("$schema", {.doc = "for editors: where the JSON Schema of configs is"});
+  root.optional_string("$schema", {.doc = "for editors: where the JSON Schema of configs is"});
   seed_ = static_cast<std::uint64_t>(
       root.integer("seed", {.doc = "of first weights, data and dropout: equal seeds give equal runs",
                             .fallback = 2266,
                             .at_least = 0}));
-  nn::Fields model = root.object("model", "what is trained");
-  nn::Fields data = root.object("data", "what it learns from");
-  source_ = data_sources().make(data, DataContext{folder, build, run.tokenizer});
+  io::Fields model = root.object("model", "what is trained");
+  io::Fields data = root.object("data", "what it learns from");
+  source_ = data::data_sources().make(data, data::DataContext{folder, build, run.tokenizer});
   const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
   {
     const nn::DrawGuard draw(run.weights_follow ? nn::Draw::nothing : nn::Draw::everything);
     model_ = models::registry().make(model, context);
   }
-  nn::Fields train = root.object("train", "how long and how");
+  io::Fields train = root.object("train", "how long and how");
   settings_ = read_train(train);
-  nn::Fields optimizer = root.object("optimizer", "how gradients move parameters");
-  nn::Fields schedule = root.object("schedule", "how the learning rate changes");
-  nn::Fields inspect = root.object("inspect", "what is recorded after each step");
+  io::Fields optimizer = root.object("optimizer", "how gradients move parameters");
+  io::Fields schedule = root.object("schedule", "how the learning rate changes");
+  io::Fields inspect = root.object("inspect", "what is recorded after each step");
   inspect_ = read_inspect(inspect);
   if (build) {
     model_->to(settings_.dtype);
     if (source_->vocab_size() > model_->vocab_size())
-      model.refuse("vocab_size",
-                   fmt::format("must be at least {}, the number of different tokens in the data, got {}",
-                               source_->vocab_size(), model_->vocab_size()));
+      model.throw_error("vocab_size",
+                        fmt::format("must be at least {}, the number of different tokens in the data, got {}",
+                                    source_->vocab_size(), model_->vocab_size()));
     for (const std::string& pattern : settings_.freeze)
       if (matching({pattern}, *model_).empty())
-        train.refuse("freeze",
-                     fmt::format("no parameter is named \"{}\"; a part of a name (scale, norm1) or a "
-                                 "pattern (*.norm1.*) will do too",
-                                 pattern));
+        train.throw_error("freeze",
+                          fmt::format("no parameter is named \"{}\"; a part of a name (scale, norm1) or a "
+                                      "pattern (*.norm1.*) will do too",
+                                      pattern));
     if (!settings_.freeze.empty()) frozen_ = model_->freeze(settings_.freeze);
     if (frozen_.size() == model_->named_parameters().size())
-      train.refuse("freeze", "leaves nothing to train: every parameter is frozen");
+      train.throw_error("freeze", "leaves nothing to train: every parameter is frozen");
     plan_.rows = settings_.batch_size;
     plan_.cols = source_->row_length() > 0 ? source_->row_length() : model_->context_length();
     plan_.micro_batches = settings_.accumulate;
@@ -107,8 +108,9 @@ void Run::read(nn::Fields root, const std::filesystem::path& folder, const RunCo
     if (inspected_.empty() && !inspect_.parameters.empty())
       notes_.push_back("nothing is recorded: no parameter has a name that inspect.parameters means");
   }
-  optimizer_ = optimizers().make(optimizer, named_parameters(model_.get()));
-  schedule_ = schedules().make(schedule, ScheduleContext{optimizer_ ? optimizer_->lr() : 0, steps_});
+  optimizer_ = optim::optimizers().make(optimizer, named_parameters(model_.get()));
+  schedule_ =
+      optim::schedules().make(schedule, optim::ScheduleContext{optimizer_ ? optimizer_->lr() : 0, steps_});
   root.finish();
   if (!build) return;
   effective_ = std::make_unique<Json>(root.effective());

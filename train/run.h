@@ -10,12 +10,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "handgrad/data/data_source.h"
 #include "handgrad/models/model.h"
+#include "handgrad/optim/optimizer.h"
+#include "handgrad/optim/schedule.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/config.h"
-#include "handgrad/train/data_source.h"
-#include "handgrad/train/optimizer.h"
-#include "handgrad/train/schedule.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
@@ -53,8 +53,8 @@ class Run {
   /// Names of the parameters that train.freeze means.
   const std::vector<std::string>& frozen() const { return frozen_; }
 
-  const DataSource& source() const { return *source_; }  ///< the section "data", with its tokenizer
-  const OpenedData& data() const { return data_; }       ///< its batches
+  const data::DataSource& source() const { return *source_; }  ///< the section "data", with its tokenizer
+  const data::OpenedData& data() const { return data_; }       ///< its batches
   const data::BatchPlan& plan() const { return plan_; }  ///< rows, tokens and micro-batches of an update
   models::Model& model() const { return *model_; }  ///< with its first weights, or those it was given since
   Trainer& trainer() const { return *trainer_; }    ///< connects all of them
@@ -69,11 +69,11 @@ class Run {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  friend void read_config(nn::Fields& fields);
+  friend void read_config(io::Fields& fields);
   Run();
 
   /// Reads every section, in the one order in which they can be read. `folder`: where relative paths start.
-  void read(nn::Fields root, const std::filesystem::path& folder, const RunContext& context);
+  void read(io::Fields root, const std::filesystem::path& folder, const RunContext& context);
   void build_trainer(const std::atomic<bool>* stop);
 
   std::uint64_t seed_ = 0;
@@ -81,13 +81,13 @@ class Run {
   TrainSettings settings_;
   InspectSettings inspect_;
   data::BatchPlan plan_;
-  std::unique_ptr<DataSource> source_;
+  std::unique_ptr<data::DataSource> source_;
   std::unique_ptr<models::Model> model_;
-  OpenedData data_;
+  data::OpenedData data_;
   std::string fingerprint_;
   std::vector<std::string> frozen_, inspected_, notes_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<nlohmann::ordered_json> effective_;
   std::map<std::string, std::string> origins_;
@@ -95,6 +95,6 @@ class Run {
 
 /// Reads every section and builds nothing. With Fields::describing() this notes every key that a config may have; with
 /// ConfigDocument::fields(nn::Purpose::check) it checks a config, and notes the values in force and their origins.
-void read_config(nn::Fields& fields);
+void read_config(io::Fields& fields);
 
 }  // namespace handgrad::train

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "handgrad/core/error.h"
-#include "handgrad/core/kernels/table.h"
+#include "handgrad/core/kernels/targets.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/nn/durable_file.h"
-#include "handgrad/nn/json_text.h"
+#include "handgrad/io/durable_file.h"
+#include "handgrad/io/json_text.h"
+#include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
-#include "handgrad/train/program_name.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/samples.h"
 #include "handgrad/train/version.h"
@@ -50,7 +50,7 @@ void make_folder(const fs::path& path) {
 /// A file of a run, or what a kill left of writing one.
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
-  if (name.ends_with(nn::kUnfinished)) name.resize(name.size() - std::strlen(nn::kUnfinished));
+  if (name.ends_with(io::kUnfinished)) name.resize(name.size() - std::strlen(io::kUnfinished));
   return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
 }
 
@@ -149,7 +149,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   if (begun && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
                 fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
-                            shell_word(path.string())));
+                            io::shell_word(path.string())));
   const bool is_new = !fs::exists(path);
   make_folder(path);
   RunFolder folder(path);
@@ -201,11 +201,11 @@ bool RunFolder::in_use(const fs::path& path) {
 fs::path RunFolder::recording() const { return path_ / kRecordingFile; }
 
 void RunFolder::write_config(const Json& effective) const {
-  nn::replace_file(path_ / "config.json", effective.dump(2) + "\n");
+  io::replace_file(path_ / "config.json", effective.dump(2) + "\n");
 }
 
 void RunFolder::write_meta(const Json& meta) const {
-  nn::replace_file(path_ / "meta.json", meta.dump(2) + "\n");
+  io::replace_file(path_ / "meta.json", meta.dump(2) + "\n");
 }
 
 MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)

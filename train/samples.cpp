@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
-#include "handgrad/data/error.h"
 #include "handgrad/models/generate.h"
 #include "handgrad/train/run_folder.h"
 
@@ -37,7 +36,7 @@ std::string sample_text(const Run& run, std::int64_t tokens) {
                          {.max_new_tokens = tokens, .temperature = kSampleTemperature, .seed = run.seed()}));
   } catch (const ValueError&) {  // of weights that are not finite; the first step says what is wrong
     return "";
-  } catch (const data::Error&) {  // of a token that the tokenizer does not have
+  } catch (const Error&) {  // of a token that the tokenizer does not have
     return "";
   }
   for (char& c : text)

@@ -104,7 +104,7 @@ std::int64_t end_in_file(const std::filesystem::path& path, std::int64_t step, c
 
 }  // namespace
 
-StatisticsWriter::StatisticsWriter(std::filesystem::path path, Parameters parameters,
+StatisticsWriter::StatisticsWriter(std::filesystem::path path, optim::Parameters parameters,
                                    std::vector<Array> start, std::int64_t step)
     : path_(std::move(path)),
       parameters_(std::move(parameters)),

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "handgrad/core/array.h"
-#include "handgrad/train/optimizer.h"
+#include "handgrad/optim/optimizer.h"
 
 namespace handgrad::train {
 
@@ -47,7 +47,7 @@ class StatisticsWriter {
   /// `start`: the parameters before training. With `step` 0 it creates `path`, else it continues it after that step:
   /// later records are cut off. A file that does not reach it, or is of other parameters, begins again there. Error when
   /// it cannot be written.
-  StatisticsWriter(std::filesystem::path path, Parameters parameters, std::vector<Array> start,
+  StatisticsWriter(std::filesystem::path path, optim::Parameters parameters, std::vector<Array> start,
                    std::int64_t step);
 
   /// A record of the parameters as they are; `before`: as they were before the update, empty at step 0. The same bits
@@ -61,7 +61,7 @@ class StatisticsWriter {
   void begin(std::string header);
 
   std::filesystem::path path_;
-  Parameters parameters_;
+  optim::Parameters parameters_;
   std::vector<Array> start_;
   std::int64_t numel_ = 0;  // of all parameters
   std::vector<StepStatistics> record_;

@@ -14,8 +14,8 @@ TrainedModel load_trained(const std::filesystem::path& folder) {
   const CheckpointState state = read_checkpoint_state(checkpoint);
   const auto document =
       ConfigDocument::from_json(nlohmann::ordered_json::parse(state.config), checkpoint, "state.json");
-  nn::Fields root = document.fields(nn::Purpose::build);
-  nn::Fields section = root.object("model"), train = root.object("train");
+  io::Fields root = document.fields(io::Purpose::build);
+  io::Fields section = root.object("model"), train = root.object("train");
   const nn::DrawGuard draw(nn::Draw::nothing);
   TrainedModel trained;
   trained.tokenizer = state.tokenizer;

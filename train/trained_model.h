@@ -9,7 +9,7 @@
 
 namespace handgrad::train {
 
-/// What a checkpoint holds, ready to be used. Neither the data nor the optimiser's state are read.
+/// What a checkpoint holds, ready to be used. Neither the data nor the optimizer's state are read.
 struct TrainedModel {
   std::unique_ptr<models::Model> model;              ///< with its trained weights
   std::shared_ptr<const data::Tokenizer> tokenizer;  ///< nullptr when its ids are no text

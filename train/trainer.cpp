@@ -8,7 +8,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
-#include "handgrad/train/ranges.h"
+#include "handgrad/optim/ranges.h"
 
 namespace handgrad::train {
 namespace {
@@ -28,8 +28,8 @@ double divisor_for(std::int64_t tokens) { return static_cast<double>(std::max<st
 
 }  // namespace
 
-Trainer::Trainer(models::Model& model, data::Dataset& training, Optimizer& optimizer,
-                 const Schedule& schedule, const TrainerOptions& options,
+Trainer::Trainer(models::Model& model, data::Dataset& training, optim::Optimizer& optimizer,
+                 const optim::Schedule& schedule, const TrainerOptions& options,
                  const data::EvaluationWindows* validation)
     : model_(model),
       training_(training),
@@ -39,7 +39,7 @@ Trainer::Trainer(models::Model& model, data::Dataset& training, Optimizer& optim
       validation_(validation),
       parameters_(model.named_parameters()),
       batches_(static_cast<std::size_t>(training.plan().micro_batches)) {
-  require_at_least_0("trainer", "grad_clip", options.grad_clip);
+  optim::require_at_least_0("trainer", "grad_clip", options.grad_clip);
 }
 
 StepReport Trainer::step() {
@@ -50,10 +50,10 @@ StepReport Trainer::step() {
   report.loss = options_.find_non_finite ? watched_forward_and_backward(report.tokens)
                                          : forward_and_backward(report.tokens);
   if (first && !options_.allow_unused) check_unused();
-  const GradientNorm norm = global_norm_(parameters_);
+  const optim::GradientNorm norm = global_norm_(parameters_);
   check_norm(norm, report.tokens);
   report.grad_norm = norm.norm;
-  report.clip_factor = clip_factor(norm.norm, options_.grad_clip);
+  report.clip_factor = optim::clip_factor(norm.norm, options_.grad_clip);
   for (TrainerObserver* observer : observers_) observer->before_update(*this, report);
   optimizer_.step(report.lr, report.clip_factor);
   ++step_;
@@ -125,7 +125,7 @@ void Trainer::check_unused() const {
   if (!unused.empty()) throw UnusedParameterError(unused, step_ + 1);
 }
 
-void Trainer::check_norm(const GradientNorm& norm, std::int64_t tokens) {
+void Trainer::check_norm(const optim::GradientNorm& norm, std::int64_t tokens) {
   if (std::isfinite(norm.norm)) [[likely]]
     return;
   NonFinite found = find_in_gradients(parameters_);

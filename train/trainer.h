@@ -9,9 +9,9 @@
 #include "handgrad/data/dataset.h"
 #include "handgrad/data/evaluation.h"
 #include "handgrad/models/model.h"
-#include "handgrad/train/clip.h"
-#include "handgrad/train/optimizer.h"
-#include "handgrad/train/schedule.h"
+#include "handgrad/optim/clip.h"
+#include "handgrad/optim/optimizer.h"
+#include "handgrad/optim/schedule.h"
 #include "handgrad/train/training_errors.h"
 
 namespace handgrad::train {
@@ -58,13 +58,14 @@ struct TrainerOptions {
 ///
 /// A step is: for each micro-batch of the dataset's plan forward, loss and backward, gradients adding up to those of
 /// the mean over all tokens of the step; then the norm, the checks, the update. It depends on the weights, the
-/// optimiser's state, the options and the number of the step, and on nothing else: that is why a resumed run
+/// optimizer's state, the options and the number of the step, and on nothing else: that is why a resumed run
 /// continues with the same bits. In steady state it asks the system for no memory.
 class Trainer {
  public:
   /// ValueError when grad_clip is negative or not finite.
-  Trainer(models::Model& model, data::Dataset& training, Optimizer& optimizer, const Schedule& schedule,
-          const TrainerOptions& options, const data::EvaluationWindows* validation = nullptr);
+  Trainer(models::Model& model, data::Dataset& training, optim::Optimizer& optimizer,
+          const optim::Schedule& schedule, const TrainerOptions& options,
+          const data::EvaluationWindows* validation = nullptr);
 
   /// One update. NonFiniteError and UnusedParameterError, both before anything was updated.
   StepReport step();
@@ -98,12 +99,12 @@ class Trainer {
   /// @{ What it was given.
   models::Model& model() const { return model_; }
   data::Dataset& training() const { return training_; }
-  Optimizer& optimizer() const { return optimizer_; }
-  const Schedule& schedule() const { return schedule_; }
+  optim::Optimizer& optimizer() const { return optimizer_; }
+  const optim::Schedule& schedule() const { return schedule_; }
   const TrainerOptions& options() const { return options_; }
   /// @}
   /// Every parameter under its name, frozen ones too, tied ones once; in the order of the model.
-  const Parameters& parameters() const { return parameters_; }
+  const optim::Parameters& parameters() const { return parameters_; }
 
  private:
   void begin();
@@ -111,21 +112,21 @@ class Trainer {
   double forward_and_backward(std::int64_t tokens);
   Tensor loss_of(std::size_t micro_batch, std::int64_t tokens);
   void check_unused() const;
-  void check_norm(const GradientNorm& norm, std::int64_t tokens);
+  void check_norm(const optim::GradientNorm& norm, std::int64_t tokens);
   NonFinite find_again(std::int64_t tokens);
   double watched_forward_and_backward(std::int64_t tokens);
 
   models::Model& model_;
   data::Dataset& training_;
-  Optimizer& optimizer_;
-  const Schedule& schedule_;
+  optim::Optimizer& optimizer_;
+  const optim::Schedule& schedule_;
   TrainerOptions options_;
   const data::EvaluationWindows* validation_;
-  Parameters parameters_;
+  optim::Parameters parameters_;
   std::vector<TrainerObserver*> observers_;
   std::vector<data::Batch> batches_;  // of the step: all its micro-batches
   data::Batch validation_batch_;
-  GlobalNorm global_norm_;
+  optim::GlobalNorm global_norm_;
   std::int64_t step_ = 0;
   std::optional<double> best_loss_;
   bool begun_ = false;

@@ -179,8 +179,10 @@ void pack(const T* b, int64_t ldb, bool transposed, int64_t k, int64_t columns, 
   }
 }
 
+}  // namespace
+
 template <class T>
-void run(const Product<T>& x, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+void gemm(const Product<T>& x, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   if (rows <= 0 || columns <= 0) return;
   alignas(64) T packed[kDepth<T> * kPanel<T>];
   const bool along_k = !x.a_transposed;
@@ -211,13 +213,7 @@ void run(const Product<T>& x, int64_t row, int64_t rows, int64_t column, int64_t
   } while (done < x.k);
 }
 
-}  // namespace
-
-template <class T>
-Gemm<T> gemm() {
-  return {.run = run<T>};
-}
-template Gemm<float> gemm();
-template Gemm<double> gemm();
+template void gemm(const Product<float>&, int64_t, int64_t, int64_t, int64_t);
+template void gemm(const Product<double>&, int64_t, int64_t, int64_t, int64_t);
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

@@ -1,7 +1,7 @@
-// The matrix product (design: one product of our own serves all shapes and both types).
+// The matrix product: one for all shapes and both types.
 #pragma once
 
-#include <stdint.h>
+#include "handgrad/core/kernels/targets.h"
 
 namespace handgrad::kernels {
 
@@ -28,11 +28,9 @@ struct Product {
   const T* bias = nullptr;  ///< [n], added to every row of the finished product, or nullptr
 };
 
-template <class T>
-struct Gemm {
-  /// Computes `rows` rows from `row` and `columns` columns from `column` of C. Parts may run on different
-  /// threads. Needs no work space beyond 32 KiB of stack.
-  void (*run)(const Product<T>& product, int64_t row, int64_t rows, int64_t column, int64_t columns);
-};
-
 }  // namespace handgrad::kernels
+
+/// Computes `rows` rows from `row` and `columns` columns from `column` of C. Parts may run on different threads. Needs no
+/// work space beyond 32 KiB of stack.
+HANDGRAD_EACH_TARGET(template <class T> void gemm(const Product<T>& product, int64_t row, int64_t rows,
+                                                  int64_t column, int64_t columns);)

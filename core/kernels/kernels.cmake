@@ -1,22 +1,20 @@
 # The kernels: the same sources compiled once per instruction set, with flags and a namespace of their own. Which
-# set runs is decided at program start (dispatch.cpp), so one binary serves every machine.
+# set runs is decided at program start (targets.cpp), so one binary serves every machine.
 
-set(kernel_sources
-  attention_rows.cpp
-  dropout_rows.cpp
-  elementwise.cpp
-  gemm.cpp
-  norm_rows.cpp
-  pointwise.cpp
-  reduce.cpp
-  softmax_rows.cpp
-  peak.cpp
-  target_table.cpp
-  update_rows.cpp)
-list(TRANSFORM kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+# A source takes part when it has something in the namespace of an instruction set. Operations are read again when
+# they change.
+file(GLOB candidates CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp ${CMAKE_CURRENT_LIST_DIR}/../ops/*.cpp)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${candidates})
+set(kernel_sources)
+foreach(source ${candidates})
+  file(STRINGS ${source} found REGEX "^namespace handgrad::kernels::HANDGRAD_TARGET" LIMIT_COUNT 1)
+  if(found)
+    list(APPEND kernel_sources ${source})
+  endif()
+endforeach()
 
 # Fused multiply-adds are written out in the kernels, never left to the compiler, so that bits do not depend on it
-# (-ffp-contract=off, in handgrad_flags). Kernels are optimised in debug builds too.
+# (-ffp-contract=off, in handgrad_flags). Kernels are optimized in debug builds too.
 function(handgrad_kernels target)
   set(library handgrad_kernels_${target})
   add_library(${library} OBJECT ${kernel_sources})
@@ -30,11 +28,10 @@ function(handgrad_kernels target)
 endfunction()
 
 handgrad_kernels(baseline)
-target_sources(handgrad_core PRIVATE ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp)
+target_sources(handgrad_core PRIVATE ${CMAKE_CURRENT_LIST_DIR}/targets.cpp)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   handgrad_kernels(avx2 -mavx2 -mfma)
   handgrad_kernels(avx512 -mavx2 -mfma -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
-  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp PROPERTIES
-    COMPILE_DEFINITIONS HANDGRAD_X86_TARGETS)
+  target_compile_definitions(handgrad_flags INTERFACE HANDGRAD_X86_TARGETS)
 endif()

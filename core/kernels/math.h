@@ -1,4 +1,4 @@
-// exp, log, tanh, sigmoid and erf of a vector. float: polynomials of our own, within 2 ulp over the whole range, with
+// exp, log, tanh, sigmoid and erf of a vector. float: our own polynomials, within 2 ulp over the whole range, with
 // the same bits wherever fused multiply-add exists. double: the C library's, lane by lane.
 //
 // The polynomials are minimax fits of relative error below 2^-27, rounded to float.
@@ -54,7 +54,7 @@ HANDGRAD_INLINE Vec<T> exp(Vec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
     return lane_by_lane(x, [](double v) { return __builtin_exp(v); });
   } else {
-    // Beyond these the result is inf or 0 anyway. The bound stands first so that NaN passes (see min).
+    // Beyond these the result is inf or 0 anyway. The bound is the first argument so that NaN passes (see min).
     const Reduced part = reduce(max(set(-104.0f), min(set(89.0f), x)));
     // 2^n may be inf or subnormal where the product is not: two steps.
     const Vec<float> half = round(part.n * set(0.5f));
@@ -120,7 +120,7 @@ HANDGRAD_INLINE Vec<T> sigmoid(Vec<T> x) {
   const Vec<T> e = exp(-abs(x));  // never overflows, and keeps small results: e / (1 + e) for negative x
   const Vec<T> d = one + e;
   const Vec<T> q = select(less(x, set(T(0))), e, one) / d;
-  // What rounding took from 1 + e, given back; 1.5 - d / 2 is near enough to 1 / d for that.
+  // Restores what rounding removed from 1 + e; 1.5 - d / 2 is close enough to 1 / d for that.
   const Vec<T> lost = e - (d - one);
   return fma(-q, lost * fma(d, set(T(-0.5)), set(T(1.5))), q);
 }

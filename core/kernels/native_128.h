@@ -117,9 +117,5 @@ HANDGRAD_INLINE Double128 low_half_as_double(Float128 x) {
 HANDGRAD_INLINE Double128 high_half_as_double(Float128 x) {
   return Double128{static_cast<double>(x[2]), static_cast<double>(x[3])};
 }
-HANDGRAD_INLINE Float128 halves_as_float(Double128 low, Double128 high) {
-  return Float128{static_cast<float>(low[0]), static_cast<float>(low[1]), static_cast<float>(high[0]),
-                  static_cast<float>(high[1])};
-}
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

@@ -85,8 +85,5 @@ struct Native<double> {
 
 HANDGRAD_INLINE __m256d low_half_as_double(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 HANDGRAD_INLINE __m256d high_half_as_double(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-HANDGRAD_INLINE __m256 halves_as_float(__m256d low, __m256d high) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high), 1);
-}
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

@@ -80,9 +80,5 @@ HANDGRAD_INLINE __m512d low_half_as_double(__m512 x) {
 HANDGRAD_INLINE __m512d high_half_as_double(__m512 x) {
   return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
 }
-HANDGRAD_INLINE __m512 halves_as_float(__m512d low, __m512d high) {
-  return __builtin_shufflevector(__builtin_convertvector(low, __m256), __builtin_convertvector(high, __m256),
-                                 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

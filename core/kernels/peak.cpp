@@ -10,6 +10,8 @@ namespace {
 template <class T>
 inline constexpr int64_t kChains = kPieces<T> >= 12 ? 1 : 12 / kPieces<T>;
 
+}  // namespace
+
 template <class T>
 double multiply_adds(int64_t turns, T* sink) {
   Vec<T> chains[kChains<T>];
@@ -24,14 +26,7 @@ double multiply_adds(int64_t turns, T* sink) {
   *sink = horizontal_sum(sum);
   return 2.0 * static_cast<double>(turns) * static_cast<double>(kChains<T> * kLanes<T>);
 }
-
-}  // namespace
-
-template <class T>
-Peak<T> peak() {
-  return {.multiply_adds = multiply_adds<T>};
-}
-template Peak<float> peak();
-template Peak<double> peak();
+template double multiply_adds(int64_t, float*);
+template double multiply_adds(int64_t, double*);
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

@@ -1,15 +1,8 @@
 // The most multiply-adds that a core can do: what measured speeds are compared with.
 #pragma once
 
-#include <stdint.h>
+#include "handgrad/core/kernels/targets.h"
 
-namespace handgrad::kernels {
-
-template <class T>
-struct Peak {
-  /// Does `turns` rounds of multiply-adds that wait for nothing but each other's units, and returns how many
-  /// floating-point operations those were (a multiply-add is two). `sink` gets a number that depends on all of them.
-  double (*multiply_adds)(int64_t turns, T* sink);
-};
-
-}  // namespace handgrad::kernels
+/// Does `turns` rounds of multiply-adds that wait for nothing but each other's units, and returns how many
+/// floating-point operations those were (a multiply-add is two). `sink` gets a number that depends on all of them.
+HANDGRAD_EACH_TARGET(template <class T> double multiply_adds(int64_t turns, T* sink);)

@@ -1,7 +1,7 @@
 // Philox4x32-10 in vectors: the numbers of core/random.h, eight blocks of four at a time.
 #pragma once
 
-#include "handgrad/core/kernels/dropout_rows.h"
+#include "handgrad/core/kernels/drop_mask.h"
 #include "handgrad/core/kernels/vec.h"
 
 namespace handgrad::kernels::HANDGRAD_TARGET {

@@ -5,20 +5,6 @@
 namespace handgrad::kernels::HANDGRAD_TARGET {
 namespace {
 
-template <class T>
-double sum(const T* x, int64_t n) {
-  // Four sums take turns: one would wait for each addition to end before the next begins.
-  Sum<T> s[4];
-  int64_t i = 0;
-  for (; i + 4 * kLanes<T> <= n; i += 4 * kLanes<T>) {
-#pragma GCC unroll 4
-    for (int64_t k = 0; k < 4; ++k) s[k].add(load(x + i + k * kLanes<T>));
-  }
-  each<T>(
-      n - i, [&](int64_t j, auto lanes) __attribute__((always_inline)) { s[0].add(load(x + i + j, lanes)); });
-  return (s[0].total() + s[1].total()) + (s[2].total() + s[3].total());
-}
-
 // As many columns at a time as 8 doubles, down all rows, so that the sums stay in registers.
 void add_column(double* sums, const double* x, int64_t rows, int64_t ld, int64_t columns) {
   const Mask<double> lanes = first_lanes<double>(columns);
@@ -39,6 +25,22 @@ void add_column(double* sums, const float* x, int64_t rows, int64_t ld, int64_t 
   if (columns > 8) store(sums + 8, total.high, high);
 }
 
+}  // namespace
+
+template <class T>
+double sum(const T* x, int64_t n) {
+  // Four sums take turns: one would wait for each addition to end before the next begins.
+  Sum<T> s[4];
+  int64_t i = 0;
+  for (; i + 4 * kLanes<T> <= n; i += 4 * kLanes<T>) {
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; ++k) s[k].add(load(x + i + k * kLanes<T>));
+  }
+  each<T>(
+      n - i, [&](int64_t j, auto lanes) __attribute__((always_inline)) { s[0].add(load(x + i + j, lanes)); });
+  return (s[0].total() + s[1].total()) + (s[2].total() + s[3].total());
+}
+
 template <class T>
 void add_columns(double* sums, const T* x, int64_t rows, int64_t columns, int64_t ld) {
   for (int64_t j = 0; j < columns; j += kLanes<T>) {
@@ -47,38 +49,26 @@ void add_columns(double* sums, const T* x, int64_t rows, int64_t columns, int64_
 }
 
 template <class T>
-T max(const T* x, int64_t n) {
+T largest(const T* x, int64_t n) {
   const T infinity = static_cast<T>(__builtin_inf());
   const Vec<T> lowest = set(-infinity);
-  Vec<T> largest = lowest;
+  Vec<T> top = lowest;
   Vec<T> spoiled = set(T(0));  // lanes that have met NaN
   each<T>(
       n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
         const Vec<T> v = load(x + i, lanes);
         spoiled = select(equal(v, v), spoiled, v);
-        largest = max(largest, select(lanes, v, lowest));
+        top = max(top, select(lanes, v, lowest));
       });
   if (any(invert(equal(spoiled, spoiled)))) return static_cast<T>(__builtin_nan(""));
-  return horizontal_max(largest);
+  return horizontal_max(top);
 }
 
-template <class T>
-bool all_finite(const T* x, int64_t n) {
-  // 0 * x is 0 for finite x and NaN otherwise.
-  const Vec<T> zero = set(T(0));
-  Vec<T> s = zero;
-  each<T>(
-      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) { s = fma(load(x + i, lanes), zero, s); });
-  return !any(invert(equal(s, s)));
-}
-
-}  // namespace
-
-template <class T>
-Reduce<T> reduce() {
-  return {.sum = sum<T>, .add_columns = add_columns<T>, .max = max<T>, .all_finite = all_finite<T>};
-}
-template Reduce<float> reduce();
-template Reduce<double> reduce();
+template double sum(const float*, int64_t);
+template double sum(const double*, int64_t);
+template void add_columns(double*, const float*, int64_t, int64_t, int64_t);
+template void add_columns(double*, const double*, int64_t, int64_t, int64_t);
+template float largest(const float*, int64_t);
+template double largest(const double*, int64_t);
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

@@ -1,23 +1,12 @@
 #include "handgrad/core/kernels/update_rows.h"
 
-#include "handgrad/core/kernels/vec.h"
+#include "handgrad/core/kernels/sum.h"
 
 namespace handgrad::kernels::HANDGRAD_TARGET {
 namespace {
 
-template <class T>
-void sgd_plain(T* value, const T* gradient, int64_t n, const SgdFactors<T>& f) {
-  const Vec<T> minus_lr = set(-f.lr), scale = set(f.gradient_scale), l2 = set(f.l2);
-  each<T>(
-      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
-        const Vec<T> w = load(value + i, lanes);
-        const Vec<T> g = fma(l2, w, scale * load(gradient + i, lanes));
-        store(value + i, fma(minus_lr, g, w), lanes);
-      });
-}
-
-template <bool Nesterov, class T>
-void sgd_momentum(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>& f) {
+template <bool kMomentum, bool kNesterov, class T>
+void sgd_step(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>& f) {
   const Vec<T> minus_lr = set(-f.lr), scale = set(f.gradient_scale), l2 = set(f.l2);
   const Vec<T> momentum_factor = set(f.momentum_factor);
   // The first momentum is the gradient itself, whatever the dampening.
@@ -26,19 +15,24 @@ void sgd_momentum(T* value, T* momentum, const T* gradient, int64_t n, const Sgd
       n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
         const Vec<T> w = load(value + i, lanes);
         const Vec<T> g = fma(l2, w, scale * load(gradient + i, lanes));
-        const Vec<T> m = fma(momentum_factor, load(momentum + i, lanes), take * g);
-        store(momentum + i, m, lanes);
-        Vec<T> step = m;
-        if constexpr (Nesterov) step = fma(momentum_factor, m, g);
+        Vec<T> step = g;
+        if constexpr (kMomentum) {
+          const Vec<T> m = fma(momentum_factor, load(momentum + i, lanes), take * g);
+          store(momentum + i, m, lanes);
+          step = m;
+          if constexpr (kNesterov) step = fma(momentum_factor, m, g);
+        }
         store(value + i, fma(minus_lr, step, w), lanes);
       });
 }
 
+}  // namespace
+
 template <class T>
 void sgd(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>& f) {
-  if (momentum == nullptr) return sgd_plain(value, gradient, n, f);
-  if (f.nesterov) return sgd_momentum<true>(value, momentum, gradient, n, f);
-  sgd_momentum<false>(value, momentum, gradient, n, f);
+  if (momentum == nullptr) return sgd_step<false, false>(value, momentum, gradient, n, f);
+  if (f.nesterov) return sgd_step<true, true>(value, momentum, gradient, n, f);
+  sgd_step<true, false>(value, momentum, gradient, n, f);
 }
 
 template <class T>
@@ -60,38 +54,22 @@ void adam(T* value, T* m, T* v, const T* gradient, int64_t n, const AdamFactors<
       });
 }
 
-double sum_of_squares(const float* x, int64_t n) {
-  Vec<double> low = set(0.0), high = set(0.0);
-  each<float>(
-      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
-        const Wide wide = widen(load(x + i, lanes));
-        low = fma(wide.low, wide.low, low);
-        high = fma(wide.high, wide.high, high);
-      });
-  return horizontal_sum(low + high);
-}
-
-double sum_of_squares(const double* x, int64_t n) {
-  Vec<double> sum = set(0.0);
-  each<double>(
-      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
-        const Vec<double> numbers = load(x + i, lanes);
-        sum = fma(numbers, numbers, sum);
-      });
-  return horizontal_sum(sum);
-}
-
-}  // namespace
-
 template <class T>
-UpdateRows<T> update_rows() {
-  return {
-      .sgd = sgd<T>,
-      .adam = adam<T>,
-      .sum_of_squares = sum_of_squares,
-  };
+double sum_of_squares(const T* x, int64_t n) {
+  Sum<T> sum;
+  each<T>(
+      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
+        const Vec<T> numbers = load(x + i, lanes);
+        sum.add_product(numbers, numbers);
+      });
+  return sum.total();
 }
-template UpdateRows<float> update_rows();
-template UpdateRows<double> update_rows();
+
+template void sgd(float*, float*, const float*, int64_t, const SgdFactors<float>&);
+template void sgd(double*, double*, const double*, int64_t, const SgdFactors<double>&);
+template void adam(float*, float*, float*, const float*, int64_t, const AdamFactors<float>&);
+template void adam(double*, double*, double*, const double*, int64_t, const AdamFactors<double>&);
+template double sum_of_squares(const float*, int64_t);
+template double sum_of_squares(const double*, int64_t);
 
 }  // namespace handgrad::kernels::HANDGRAD_TARGET

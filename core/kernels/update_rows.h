@@ -1,7 +1,7 @@
-// Kernels of an optimiser's step: one pass over a parameter, its gradient and its moments.
+// Kernels of an optimizer's step: one pass over a parameter, its gradient and its moments.
 #pragma once
 
-#include <stdint.h>
+#include "handgrad/core/kernels/targets.h"
 
 namespace handgrad::kernels {
 
@@ -36,12 +36,12 @@ struct AdamFactors {
   T eps;
 };
 
-template <class T>
-struct UpdateRows {
-  void (*sgd)(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>& factors);
-  void (*adam)(T* value, T* m, T* v, const T* gradient, int64_t n, const AdamFactors<T>& factors);
-  /// Sum of x[i] * x[i], squared and added in double, for the norm of a gradient.
-  double (*sum_of_squares)(const T* x, int64_t n);
-};
-
 }  // namespace handgrad::kernels
+
+/// sgd, adam: one step for n numbers. sum_of_squares: x[i] * x[i], squared and added in double, for the norm of a
+/// gradient.
+HANDGRAD_EACH_TARGET(template <class T>
+                     void sgd(T* value, T* momentum, const T* gradient, int64_t n, const SgdFactors<T>&);
+                     template <class T>
+                     void adam(T* value, T* m, T* v, const T* gradient, int64_t n, const AdamFactors<T>&);
+                     template <class T> double sum_of_squares(const T* x, int64_t n);)

@@ -2,9 +2,7 @@
 // instruction set, in as many registers as that takes. Reductions fold lanes in one order, so a kernel gives
 // the same bits wherever fused multiply-add exists (AVX2, AVX-512, arm64; SSE2 rounds twice instead).
 //
-// This file and the kernels are compiled once per instruction set, in a namespace of its own named by
-// HANDGRAD_TARGET (kernels.cmake). They include no header of the standard library that has inline functions:
-// compiled for AVX-512 those could be linked into code that runs on any machine.
+// This file and the kernels are compiled once per instruction set, in the namespace HANDGRAD_TARGET (see targets.h).
 #pragma once
 
 #include <stddef.h>
@@ -52,7 +50,7 @@ struct IntVec {
   typename Native<T>::Int piece[kPieces<T>];
 };
 
-// Stands where a Mask may stand and means every lane; loads and stores are plain.
+// In place of a Mask: every lane; loads and stores are plain.
 struct All {};
 
 // ---- Memory
@@ -65,14 +63,10 @@ HANDGRAD_INLINE Vec<T> set(T x) {
 }
 
 template <class T>
-HANDGRAD_INLINE Vec<T> load(const T* p) {
+HANDGRAD_INLINE Vec<T> load(const T* p, All = {}) {
   Vec<T> r;
   for (int64_t i = 0; i < kPieces<T>; ++i) r.piece[i] = Native<T>::load(p + i * Native<T>::kLanes);
   return r;
-}
-template <class T>
-HANDGRAD_INLINE Vec<T> load(const T* p, All) {
-  return load(p);
 }
 // Lanes outside the mask are 0 and their memory is not touched.
 template <class T>
@@ -84,12 +78,8 @@ HANDGRAD_INLINE Vec<T> load(const T* p, Mask<T> m) {
 }
 
 template <class T>
-HANDGRAD_INLINE void store(T* p, Vec<T> x) {
+HANDGRAD_INLINE void store(T* p, Vec<T> x, All = {}) {
   for (int64_t i = 0; i < kPieces<T>; ++i) Native<T>::store(p + i * Native<T>::kLanes, x.piece[i]);
-}
-template <class T>
-HANDGRAD_INLINE void store(T* p, Vec<T> x, All) {
-  store(p, x);
 }
 template <class T>
 HANDGRAD_INLINE void store(T* p, Vec<T> x, Mask<T> m) {
@@ -155,6 +145,15 @@ template <class T>
 HANDGRAD_INLINE Vec<T> sqrt(Vec<T> x) {
   for (int64_t i = 0; i < kPieces<T>; ++i) x.piece[i] = Native<T>::sqrt(x.piece[i]);
   return x;
+}
+
+// x - offset: what T cannot hold of the offset is subtracted in a second step. When x is near the offset the first
+// step is exact, and the result has all the digits of T.
+template <class T>
+HANDGRAD_INLINE Vec<T> subtract(Vec<T> x, double offset) {
+  const T high = static_cast<T>(offset);
+  if constexpr (sizeof(T) == sizeof(double)) return x - set(high);
+  return (x - set(high)) - set(static_cast<T>(offset - static_cast<double>(high)));
 }
 
 // ---- Comparison. One with NaN is false; b != b, the test for NaN, is invert(equal(b, b)).
@@ -233,7 +232,7 @@ HANDGRAD_INLINE Vec<T> from_bits(IntVec<T> x) {
   return r;
 }
 
-// |x|, and x with the sign bit of y: on the bits, so NaN and -0 are kept.
+// |x|, and x with the sign bit of y: bitwise, so NaN and -0 are kept.
 template <class T>
 HANDGRAD_INLINE Vec<T> abs(Vec<T> x) {
   IntVec<T> b = bits(x);
@@ -329,17 +328,6 @@ HANDGRAD_INLINE Wide widen(Vec<float> x) {
     const int64_t at = 2 * i;
     (at < kHalf ? r.low : r.high).piece[at % kHalf] = low_half_as_double(x.piece[i]);
     (at + 1 < kHalf ? r.low : r.high).piece[(at + 1) % kHalf] = high_half_as_double(x.piece[i]);
-  }
-  return r;
-}
-
-HANDGRAD_INLINE Vec<float> narrow(Wide x) {
-  constexpr int64_t kHalf = kPieces<double>;
-  Vec<float> r;
-  for (int64_t i = 0; i < kPieces<float>; ++i) {
-    const int64_t at = 2 * i;
-    r.piece[i] = halves_as_float((at < kHalf ? x.low : x.high).piece[at % kHalf],
-                                 (at + 1 < kHalf ? x.low : x.high).piece[(at + 1) % kHalf]);
   }
   return r;
 }

@@ -6,128 +6,166 @@
 //   y = a / b    da = dy / b      db = -(dy / b) * y
 //
 // An operand that was repeated gets the sum over its repetitions. Where dy is 0 every gradient is 0, even if
-// a factor is infinite or NaN: a branch that where() has not taken stays silent. Saved: for a product the
+// a factor is infinite or NaN: a branch that where() did not take has no effect. Saved: for a product the
 // factor of each wanted gradient; for a quotient b, and y if b wants one. Sums save nothing.
+#include "handgrad/core/kernels/binary.h"
+
+#ifdef HANDGRAD_TARGET  // compiled once for each instruction set
+
+#include "handgrad/core/kernels/vec.h"
+
+namespace handgrad::kernels::HANDGRAD_TARGET {
+namespace {
+
+template <Binary kOp, class T>
+HANDGRAD_INLINE Vec<T> apply(Vec<T> a, Vec<T> b) {
+  if constexpr (kOp == Binary::add) return a + b;
+  if constexpr (kOp == Binary::sub) return a - b;
+  if constexpr (kOp == Binary::mul) return a * b;
+  if constexpr (kOp == Binary::div) return a / b;
+  const Vec<T> zero = set(T(0));
+  if constexpr (kOp == Binary::chain_mul) return select(equal(a, zero), zero, a * b);
+  if constexpr (kOp == Binary::chain_div) return select(equal(a, zero), zero, a / b);
+}
+
+// One row. A and B: whether that operand moves along the row, or one element serves all of it.
+template <Binary kOp, bool A, bool B, class T>
+HANDGRAD_INLINE void binary_row(T* y, const T* a, const T* b, int64_t n, bool add) {
+  const Vec<T> first_a = set(a[0]);
+  const Vec<T> first_b = set(b[0]);
+  each<T>(
+      n, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
+        Vec<T> va = first_a;
+        Vec<T> vb = first_b;
+        if constexpr (A) va = load(a + i, lanes);
+        if constexpr (B) vb = load(b + i, lanes);
+        const Vec<T> r = apply<kOp>(va, vb);
+        store(y + i, add ? load(y + i, lanes) + r : r, lanes);
+      });
+}
+
+template <Binary kOp, bool A, bool B, class T>
+void binary_rows(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
+  for (int64_t i = 0; i < rows; ++i) {
+    binary_row<kOp, A, B>(y + i * columns, a.data + i * a.row, b.data + i * b.row, columns, add);
+  }
+}
+
+template <Binary kOp, class T>
+void binary_matrix(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
+  if (rows <= 0 || columns <= 0) return;
+  // Matrices without gaps are one long row.
+  if (a.column == 1 && b.column == 1 && a.row == columns && b.row == columns) {
+    return binary_rows<kOp, true, true>(y, a, b, 1, rows * columns, add);
+  }
+  if (a.column == 1 && b.column == 1) return binary_rows<kOp, true, true>(y, a, b, rows, columns, add);
+  if (a.column == 1) return binary_rows<kOp, true, false>(y, a, b, rows, columns, add);
+  if (b.column == 1) return binary_rows<kOp, false, true>(y, a, b, rows, columns, add);
+  binary_rows<kOp, false, false>(y, a, b, rows, columns, add);
+}
+
+template <class T>
+constexpr Binaries<T> kBinaries = {{binary_matrix<Binary::add, T>, binary_matrix<Binary::sub, T>,
+                                    binary_matrix<Binary::mul, T>, binary_matrix<Binary::div, T>,
+                                    binary_matrix<Binary::chain_mul, T>,
+                                    binary_matrix<Binary::chain_div, T>}};
+
+}  // namespace
+
+const Binaries<float> float_binaries = kBinaries<float>;
+const Binaries<double> double_binaries = kBinaries<double>;
+
+}  // namespace handgrad::kernels::HANDGRAD_TARGET
+
+#else
+
 #include "handgrad/core/broadcast.h"
-#include "handgrad/core/kernels/table.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/core/ops/walk.h"
 
 namespace handgrad {
 namespace {
 
 constexpr std::int64_t kGrain = grain_for(0.3);
 
-struct Add {
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.add;
-  }
-};
-struct Sub {
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.sub;
-  }
-};
-struct Mul {
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.mul;
-  }
-};
-struct Div {
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.div;
-  }
-};
-struct ChainMul {  // 0 where the first operand, an upstream gradient, is 0
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.chain_mul;
-  }
-};
-struct ChainDiv {
-  template <class T>
-  static kernels::Binary<T> kernel() {
-    return kernels::table<T>().elementwise.chain_div;
-  }
-};
+using kernels::Binary;
 
 // y = a op b, or += when `add` is set; y has the shape that a and b broadcast to.
-template <class Op, class T>
+template <Binary kOp, class T>
 void compute(Array& y, const Array& a, const Array& b, bool add) {
-  const auto kernel = Op::template kernel<T>();
+  const auto run = kernels::binary_function<T>(kOp);
   T* to = y.mutable_data<T>();
   const T* from_a = a.data<T>();
   const T* from_b = b.data<T>();
   if (a.shape() == b.shape()) {
     const std::int64_t n = y.numel();
-    if (n <= kGrain) return kernel(to, {from_a, n, 1}, {from_b, n, 1}, 1, n, add);
+    if (n <= kGrain) return run(to, {from_a, n, 1}, {from_b, n, 1}, 1, n, add);
     return parallel_ranges(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t count = end - begin;
-      kernel(to + begin, {from_a + begin, count, 1}, {from_b + begin, count, 1}, 1, count, add);
+      run(to + begin, {from_a + begin, count, 1}, {from_b + begin, count, 1}, 1, count, add);
     });
   }
-  const Loops<2> loops = loops_over<2>(y.shape(), {&a.shape(), &b.shape()});
-  for_each_matrix(
-      loops, kGrain, [&](std::int64_t at, const auto& offsets, std::int64_t rows, std::int64_t columns) {
-        kernel(to + at, {from_a + offsets[0], loops.row_step(0), loops.column_step(0)},
-               {from_b + offsets[1], loops.row_step(1), loops.column_step(1)}, rows, columns, add);
-      });
+  const Walk<2> walk = walk_over<2>(y.shape(), {&a.shape(), &b.shape()});
+  for_each_matrix(walk, kGrain,
+                  [&](std::int64_t at, const auto& offsets, std::int64_t rows, std::int64_t columns) {
+                    run(to + at, {from_a + offsets[0], walk.row_step(0), walk.column_step(0)},
+                        {from_b + offsets[1], walk.row_step(1), walk.column_step(1)}, rows, columns, add);
+                  });
 }
 
-template <class Op>
+template <Binary kOp>
 void compute(Array& y, const Array& a, const Array& b, bool add = false) {
-  dispatch(y.dtype(), [&](auto zero) { compute<Op, decltype(zero)>(y, a, b, add); });
+  dispatch(y.dtype(), [&](auto zero) { compute<kOp, decltype(zero)>(y, a, b, add); });
 }
 
-template <class Op>
-Array binary(const char* op, const Tensor& a, const Tensor& b) {
-  const DType type = checks::common_type(op, {{"a", a}, {"b", b}});
+template <Binary kOp>
+Array computed(const char* name, const Tensor& a, const Tensor& b) {
+  const DType type = checks::common_type(name, {{"a", a}, {"b", b}});
   Array y = a.shape() == b.shape() ? Array::like(a.array())
-                                   : Array(broadcast_shape(op, {{"a", a}, {"b", b}}), type);
-  compute<Op>(y, a.array(), b.array());
+                                   : Array(broadcast_shape(name, {{"a", a}, {"b", b}}), type);
+  compute<kOp>(y, a.array(), b.array());
   return y;
 }
 
+enum class Side { right, left };  // of the operator, where the number is
+
 // y = x op number, or number op x, or += when `add` is set.
-template <class Op, bool NumberFirst = false>
+template <Binary kOp, Side kSide = Side::right>
 void compute_with(Array& y, const Array& x, double number, bool add = false) {
   dispatch(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto kernel = Op::template kernel<T>();
+    const auto run = kernels::binary_function<T>(kOp);
     T* to = y.mutable_data<T>();
     const T* from = x.data<T>();
     const T value = static_cast<T>(number);
     parallel_ranges(y.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t count = end - begin;
-      const kernels::Operand<T> operand = {from + begin, count, 1};
+      const kernels::Operand<T> numbers = {from + begin, count, 1};
       const kernels::Operand<T> constant = {&value, 0, 0};
-      kernel(to + begin, NumberFirst ? constant : operand, NumberFirst ? operand : constant, 1, count, add);
+      constexpr bool first = kSide == Side::left;
+      run(to + begin, first ? constant : numbers, first ? numbers : constant, 1, count, add);
     });
   });
 }
 
-template <class Op, bool NumberFirst = false>
-Array with_number(const char* op, const Tensor& x, double number) {
-  checks::common_type(op, {{"x", x}});
+template <Binary kOp, Side kSide = Side::right>
+Array computed_with(const char* name, const Tensor& x, double number) {
+  checks::common_type(name, {{"x", x}});
   Array y = Array::like(x.array());
-  compute_with<Op, NumberFirst>(y, x.array(), number);
+  compute_with<kOp, kSide>(y, x.array(), number);
   return y;
 }
 
-bool wants(const Tensor& x) { return x.needs_grad(); }
-
 void add_backward(const Node& node, const Array& dy, GradSink& sink) {
-  if (sink.wants(0)) give(sink, node, 0, dy);
-  if (sink.wants(1)) give(sink, node, 1, dy);
+  if (sink.wants(0)) add_gradient(sink, node, 0, dy);
+  if (sink.wants(1)) add_gradient(sink, node, 1, dy);
 }
 
 void pass_backward(const Node& /*node*/, const Array& dy, GradSink& sink) { sink.move(0, dy); }
 
 void scaled_backward(GradSink& sink, const Node& node, int i, const Array& dy, double factor) {
-  give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute_with<ChainMul>(dx, dy, factor, add); });
+  compute_gradient(sink, node, i, dy,
+                   [&](Array& dx, bool add) { compute_with<Binary::chain_mul>(dx, dy, factor, add); });
 }
 
 void neg_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -135,7 +173,7 @@ void neg_backward(const Node& node, const Array& dy, GradSink& sink) {
 }
 
 void sub_backward(const Node& node, const Array& dy, GradSink& sink) {
-  if (sink.wants(0)) give(sink, node, 0, dy);
+  if (sink.wants(0)) add_gradient(sink, node, 0, dy);
   if (sink.wants(1)) scaled_backward(sink, node, 1, dy, -1);
 }
 
@@ -143,7 +181,8 @@ void mul_backward(const Node& node, const Array& dy, GradSink& sink) {
   for (int i = 0; i < 2; ++i) {
     if (!sink.wants(i)) continue;
     const Array& factor = node.saved(i == 0 ? "b" : "a");
-    give_filled(sink, node, i, dy, [&](Array& dx, bool add) { compute<ChainMul>(dx, dy, factor, add); });
+    compute_gradient(sink, node, i, dy,
+                     [&](Array& dx, bool add) { compute<Binary::chain_mul>(dx, dy, factor, add); });
   }
 }
 
@@ -154,23 +193,24 @@ void mul_number_backward(const Node& node, const Array& dy, GradSink& sink) {
 // -(dy / b) * y, the gradient of a quotient's divisor, for input `i`.
 void divisor_backward(GradSink& sink, const Node& node, int i, const Array& dy) {
   Array part = Array::like(dy);
-  compute<ChainDiv>(part, dy, node.saved("b"));
-  compute_with<Mul>(part, part, -1);
-  give_filled(sink, node, i, dy,
-              [&](Array& db, bool add) { compute<ChainMul>(db, part, node.saved("y"), add); });
+  compute<Binary::chain_div>(part, dy, node.saved("b"));
+  compute_with<Binary::mul>(part, part, -1);
+  compute_gradient(sink, node, i, dy,
+                   [&](Array& db, bool add) { compute<Binary::chain_mul>(db, part, node.saved("y"), add); });
 }
 
 void div_backward(const Node& node, const Array& dy, GradSink& sink) {
   if (sink.wants(0)) {
     const Array& b = node.saved("b");
-    give_filled(sink, node, 0, dy, [&](Array& da, bool add) { compute<ChainDiv>(da, dy, b, add); });
+    compute_gradient(sink, node, 0, dy,
+                     [&](Array& da, bool add) { compute<Binary::chain_div>(da, dy, b, add); });
   }
   if (sink.wants(1)) divisor_backward(sink, node, 1, dy);
 }
 
 void div_number_backward(const Node& node, const Array& dy, GradSink& sink) {
   const GradSink::Target into = sink.into(0);
-  compute_with<ChainDiv>(into.array, dy, node.number("divisor"), into.add);
+  compute_with<Binary::chain_div>(into.array, dy, node.number("divisor"), into.add);
 }
 
 void number_div_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -180,48 +220,54 @@ void number_div_backward(const Node& node, const Array& dy, GradSink& sink) {
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  return record("add", binary<Add>("add", a, b), {a, b}, {}, add_backward);
+  return record("add", computed<Binary::add>("add", a, b), {a, b}, {}, add_backward);
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  return record("sub", binary<Sub>("sub", a, b), {a, b}, {}, sub_backward);
+  return record("sub", computed<Binary::sub>("sub", a, b), {a, b}, {}, sub_backward);
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  return record("mul", binary<Mul>("mul", a, b), {a, b},
-                {{"a", a.array(), wants(b)}, {"b", b.array(), wants(a)}}, mul_backward);
+  return record("mul", computed<Binary::mul>("mul", a, b), {a, b},
+                {{"a", a.array(), b.needs_grad()}, {"b", b.array(), a.needs_grad()}}, mul_backward);
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
-  const Array y = binary<Div>("div", a, b);
-  return record("div", y, {a, b}, {{"b", b.array()}, {"y", y, wants(b)}}, div_backward);
+  const Array y = computed<Binary::div>("div", a, b);
+  return record("div", y, {a, b}, {{"b", b.array()}, {"y", y, b.needs_grad()}}, div_backward);
 }
 
 Tensor add(const Tensor& a, double b) {
-  return record("add", with_number<Add>("add", a, b), {a}, {}, pass_backward);
+  return record("add", computed_with<Binary::add>("add", a, b), {a}, {}, pass_backward);
 }
 Tensor add(double a, const Tensor& b) { return add(b, a); }
 
 Tensor sub(const Tensor& a, double b) {
-  return record("sub", with_number<Sub>("sub", a, b), {a}, {}, pass_backward);
+  return record("sub", computed_with<Binary::sub>("sub", a, b), {a}, {}, pass_backward);
 }
 Tensor sub(double a, const Tensor& b) {
-  return record("sub", with_number<Sub, true>("sub", b, a), {b}, {}, neg_backward);
+  return record("sub", computed_with<Binary::sub, Side::left>("sub", b, a), {b}, {}, neg_backward);
 }
 
 Tensor mul(const Tensor& a, double b) {
-  return record("mul", with_number<Mul>("mul", a, b), {a}, {}, mul_number_backward, {{"factor", b}});
+  return record("mul", computed_with<Binary::mul>("mul", a, b), {a}, {}, mul_number_backward,
+                {{"factor", b}});
 }
 Tensor mul(double a, const Tensor& b) { return mul(b, a); }
 
 Tensor div(const Tensor& a, double b) {
-  return record("div", with_number<Div>("div", a, b), {a}, {}, div_number_backward, {{"divisor", b}});
+  return record("div", computed_with<Binary::div>("div", a, b), {a}, {}, div_number_backward,
+                {{"divisor", b}});
 }
 Tensor div(double a, const Tensor& b) {
-  const Array y = with_number<Div, true>("div", b, a);
+  const Array y = computed_with<Binary::div, Side::left>("div", b, a);
   return record("div", y, {b}, {{"b", b.array()}, {"y", y}}, number_div_backward);
 }
 
-Tensor neg(const Tensor& x) { return record("neg", with_number<Mul>("neg", x, -1), {x}, {}, neg_backward); }
+Tensor neg(const Tensor& x) {
+  return record("neg", computed_with<Binary::mul>("neg", x, -1), {x}, {}, neg_backward);
+}
 
 }  // namespace handgrad
+
+#endif

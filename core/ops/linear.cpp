@@ -3,12 +3,13 @@
 //   y = x W^T + b     x [..., in]   W [out, in]   b [out]   y [..., out]
 //   dx = dy W         dW = dy^T x   db = sum of dy over all rows
 //
-// linear_joined writes x W1^T + b1, x W2^T + b2, ... into column blocks of one y [..., out1 + out2 + ...]; each number
+// linear_fused writes x W1^T + b1, x W2^T + b2, ... into column blocks of one y [..., out1 + out2 + ...]; each number
 // has the bits that linear gives it. dx is the sum over the maps, in their order.
 // Saved: x for the weights' gradients, the weights for dx. dW adds up in place, straight from the product.
 #include "handgrad/core/broadcast.h"
-#include "handgrad/core/matmul.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/core/ops/matmul.h"
+#include "handgrad/core/ops/rows.h"
 
 namespace handgrad {
 namespace {
@@ -17,62 +18,33 @@ constexpr int kMostMaps = Shape::kMaxRank;  // their widths are kept in a Shape
 constexpr const char* kWeightNames[kMostMaps] = {"weight 0", "weight 1", "weight 2",
                                                  "weight 3", "weight 4", "weight 5"};
 
-std::int64_t rows_of(const Array& x) {
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < x.rank(); ++i) rows *= x.shape()[i];
-  return rows;
-}
-
 // ---- One map, whose output is the columns from `column` on of y, or of dy
 
 template <class T>
 void forward(const Array& x, const Array& weight, const Array& bias, Array& y, std::int64_t column) {
-  Matmul<T> product;
-  product.m = rows_of(x);
-  product.n = weight.shape()[0];
-  product.k = weight.shape()[1];
-  product.a = x.data<T>();
-  product.lda = product.k;
-  product.b = weight.data<T>();
-  product.ldb = product.k;
-  product.b_transposed = true;
-  product.c = y.mutable_data<T>() + column;
-  product.ldc = y.shape().last();
-  product.bias = bias.defined() ? bias.data<T>() : nullptr;
-  matmul(product);
+  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
+  Matmul<T> map = product<T>(rows_of(x), out, in, {x.data<T>(), in}, {weight.data<T>(), in, true},
+                             y.mutable_data<T>() + column, y.shape().last());
+  map.bias = bias.data<T>();
+  matmul(map);
 }
 
 template <class T>
 void input_gradient(const Array& dy, const Array& weight, std::int64_t column, Array& dx, bool add) {
-  Matmul<T> product;
-  product.m = rows_of(dy);
-  product.n = weight.shape()[1];
-  product.k = weight.shape()[0];
-  product.a = dy.data<T>() + column;
-  product.lda = dy.shape().last();
-  product.b = weight.data<T>();
-  product.ldb = product.n;
-  product.c = dx.mutable_data<T>();
-  product.ldc = product.n;
-  product.accumulate = add;
-  matmul(product);
+  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
+  Matmul<T> map = product<T>(rows_of(dy), in, out, {dy.data<T>() + column, dy.shape().last()},
+                             {weight.data<T>(), in}, dx.mutable_data<T>(), in);
+  map.accumulate = add;
+  matmul(map);
 }
 
 template <class T>
 void weight_gradient(const Array& dy, const Array& x, std::int64_t column, GradSink::Target into) {
-  Matmul<T> product;
-  product.m = into.array.shape()[0];
-  product.n = into.array.shape()[1];
-  product.k = rows_of(x);
-  product.a = dy.data<T>() + column;
-  product.lda = dy.shape().last();
-  product.a_transposed = true;
-  product.b = x.data<T>();
-  product.ldb = product.n;
-  product.c = into.array.mutable_data<T>();
-  product.ldc = product.n;
-  product.accumulate = into.add;
-  matmul(product);
+  const std::int64_t out = into.array.shape()[0], in = into.array.shape()[1];
+  Matmul<T> map = product<T>(out, in, rows_of(x), {dy.data<T>() + column, dy.shape().last(), true},
+                             {x.data<T>(), in}, into.array.mutable_data<T>(), in);
+  map.accumulate = into.add;
+  matmul(map);
 }
 
 // ---- Checks
@@ -82,20 +54,20 @@ using checks::Named;
 void check_map(const char* op, Named x, Named weight, Named bias) {
   const bool has_bias = bias.tensor.defined();
   has_bias ? checks::common_type(op, {x, weight, bias}) : checks::common_type(op, {x, weight});
-  const auto refuse = [&](const std::string& message) {
+  const auto fail = [&](const std::string& message) {
     throw ShapeError(op, message, has_bias ? checks::shapes({x, weight, bias}) : checks::shapes({x, weight}));
   };
-  if (x.tensor.rank() == 0) refuse("x must have at least one dimension, got a scalar");
+  if (x.tensor.rank() == 0) fail("x must have at least one dimension, got a scalar");
   if (weight.tensor.rank() != 2)
-    refuse(std::string(weight.name) + " must have shape [out, in], got " + weight.tensor.shape().text());
+    fail(std::string(weight.name) + " must have shape [out, in], got " + weight.tensor.shape().text());
   if (weight.tensor.size(1) != x.tensor.size(kLast))
-    refuse("inner dimensions must agree: x has " + std::to_string(x.tensor.size(kLast)) + " features, " +
-           weight.name + " [out, in] takes " + std::to_string(weight.tensor.size(1)));
+    fail("inner dimensions must agree: x has " + std::to_string(x.tensor.size(kLast)) + " features, " +
+         weight.name + " [out, in] takes " + std::to_string(weight.tensor.size(1)));
   if (has_bias && bias.tensor.shape() != Shape{weight.tensor.size(0)})
-    refuse(std::string(bias.name) + " must have shape [" + std::to_string(weight.tensor.size(0)) +
-           "], one number for "
-           "each row of " +
-           weight.name + ", got " + bias.tensor.shape().text());
+    fail(std::string(bias.name) + " must have shape [" + std::to_string(weight.tensor.size(0)) +
+         "], one number for "
+         "each row of " +
+         weight.name + ", got " + bias.tensor.shape().text());
 }
 
 // ---- linear
@@ -112,9 +84,9 @@ void linear_backward(const Node& node, const Array& dy, GradSink& sink) {
   if (sink.wants(2)) sum_rows(dy, 0, sink.into(2));
 }
 
-// ---- linear_joined. Inputs: x, the weights, the biases.
+// ---- linear_fused. Inputs: x, the weights, the biases.
 
-void linear_joined_backward(const Node& node, const Array& dy, GradSink& sink) {
+void linear_fused_backward(const Node& node, const Array& dy, GradSink& sink) {
   const Shape& widths = node.list("widths");
   const int maps = widths.rank();
   if (sink.wants(0)) {
@@ -137,17 +109,17 @@ void linear_joined_backward(const Node& node, const Array& dy, GradSink& sink) {
 }
 
 Shape checked_widths(const Tensor& x, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
-  const char* op = "linear_joined";
+  const char* op = "linear_fused";
   if (weights.empty() || weights.size() > kMostMaps)
-    throw ShapeError(op,
-                     "weights must be 1 to " + std::to_string(kMostMaps) + " matrices, got " +
-                         std::to_string(weights.size()),
-                     checks::shapes({{"x", x}}));
+    checks::throw_shape(op,
+                        "weights must be 1 to " + std::to_string(kMostMaps) + " matrices, got " +
+                            std::to_string(weights.size()),
+                        {{"x", x}});
   if (!biases.empty() && biases.size() != weights.size())
-    throw ShapeError(op,
-                     "biases must be none or one for each of the " + std::to_string(weights.size()) +
-                         " weights, got " + std::to_string(biases.size()),
-                     checks::shapes({{"x", x}}));
+    checks::throw_shape(op,
+                        "biases must be none or one for each of the " + std::to_string(weights.size()) +
+                            " weights, got " + std::to_string(biases.size()),
+                        {{"x", x}});
   const Tensor none;
   Shape widths;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -169,7 +141,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                 linear_backward);
 }
 
-Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
+Tensor linear_fused(const Tensor& x, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
   const Shape widths = checked_widths(x, weights, biases);
   const Tensor none;
   std::int64_t width = 0;
@@ -193,8 +165,8 @@ Tensor linear_joined(const Tensor& x, const std::vector<Tensor>& weights, const 
     saves[0].wanted = saves[0].wanted || weights[i].needs_grad();
     saves[1 + i] = {kWeightNames[i], weights[i].array(), x.needs_grad()};
   }
-  return record("linear_joined", std::move(y), {inputs, 1 + 2 * maps}, {saves, 1 + maps},
-                linear_joined_backward, {{"widths", widths}});
+  return record("linear_fused", std::move(y), {inputs, 1 + 2 * maps}, {saves, 1 + maps},
+                linear_fused_backward, {{"widths", widths}});
 }
 
 }  // namespace handgrad

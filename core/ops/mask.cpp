@@ -7,6 +7,7 @@
 // The operand that was not chosen gets an exact 0. Masks have no gradient, and none is asked of them.
 #include "handgrad/core/broadcast.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/core/ops/walk.h"
 
 namespace handgrad {
 namespace {
@@ -24,27 +25,20 @@ struct Choice {
 // y = mask ? a : b, or += when `add` is set; all broadcast to y's shape.
 template <class T>
 void choose(Array& y, const Array& mask, const Choice& a, const Choice& b, bool add) {
-  const auto loops = loops_over<3>(y.shape(), {&mask.shape(), &a.shape(), &b.shape()});
+  const auto walk = walk_over<3>(y.shape(), {&mask.shape(), &a.shape(), &b.shape()});
   const T number_a = static_cast<T>(a.number), number_b = static_cast<T>(b.number);
   const T* from_mask = mask.data<T>();
   const T* from_a = a.array != nullptr ? a.array->data<T>() : &number_a;
   const T* from_b = b.array != nullptr ? b.array->data<T>() : &number_b;
   T* to = y.mutable_data<T>();
-  const std::int64_t step_m = loops.column_step(0), step_a = loops.column_step(1),
-                     step_b = loops.column_step(2);
-  for_each_matrix(loops, kGrain,
-                  [&](std::int64_t at, const auto& start, std::int64_t rows, std::int64_t columns) {
-                    for (std::int64_t i = 0; i < rows; ++i) {
-                      const T* m = from_mask + start[0] + i * loops.row_step(0);
-                      const T* p = from_a + start[1] + i * loops.row_step(1);
-                      const T* q = from_b + start[2] + i * loops.row_step(2);
-                      T* out = to + at + i * columns;
-                      for (std::int64_t j = 0; j < columns; ++j) {
-                        const T chosen = m[j * step_m] != 0 ? p[j * step_a] : q[j * step_b];
-                        out[j] = add ? out[j] + chosen : chosen;
-                      }
-                    }
-                  });
+  const std::int64_t step_m = walk.column_step(0), step_a = walk.column_step(1), step_b = walk.column_step(2);
+  for_each_row(walk, kGrain, [&](std::int64_t at, const auto& start, std::int64_t columns) {
+    const T *m = from_mask + start[0], *p = from_a + start[1], *q = from_b + start[2];
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const T chosen = m[j * step_m] != 0 ? p[j * step_a] : q[j * step_b];
+      to[at + j] = add ? to[at + j] + chosen : chosen;
+    }
+  });
 }
 
 void choose(Array& y, const Array& mask, const Choice& a, const Choice& b, bool add = false) {
@@ -59,9 +53,9 @@ void masked_fill_backward(const Node& node, const Array& dy, GradSink& sink) {
 void where_backward(const Node& node, const Array& dy, GradSink& sink) {
   const Array& condition = node.saved("condition");
   if (sink.wants(0))
-    give_filled(sink, node, 0, dy, [&](Array& da, bool add) { choose(da, condition, {&dy}, {}, add); });
+    compute_gradient(sink, node, 0, dy, [&](Array& da, bool add) { choose(da, condition, {&dy}, {}, add); });
   if (sink.wants(1))
-    give_filled(sink, node, 1, dy, [&](Array& db, bool add) { choose(db, condition, {}, {&dy}, add); });
+    compute_gradient(sink, node, 1, dy, [&](Array& db, bool add) { choose(db, condition, {}, {&dy}, add); });
 }
 
 }  // namespace
@@ -69,10 +63,10 @@ void where_backward(const Node& node, const Array& dy, GradSink& sink) {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   const DType type = checks::common_type("masked_fill", {{"x", x}, {"mask", mask}});
   if (broadcast_shape("masked_fill", {{"x", x}, {"mask", mask}}) != x.shape())
-    throw ShapeError(
+    checks::throw_shape(
         "masked_fill",
         "mask must broadcast to the shape of x, " + x.shape().text() + ", got " + mask.shape().text(),
-        checks::shapes({{"x", x}, {"mask", mask}}));
+        {{"x", x}, {"mask", mask}});
   Array y(x.shape(), type);
   choose(y, mask.array(), {nullptr, value}, {&x.array()});
   return record("masked_fill", y, {x}, {{"mask", mask.array()}}, masked_fill_backward);

@@ -13,16 +13,16 @@
 
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/checks.h"
-#include "handgrad/core/kernels/table.h"
+#include "handgrad/core/kernels/binary.h"
+#include "handgrad/core/kernels/reduce.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
-#include "handgrad/core/ops/reduce_plan.h"
+#include "handgrad/core/ops/walk.h"
 
 namespace handgrad {
 namespace {
 
-using Flags = bool[Shape::kMaxRank];
-using Block = ReducePlan::Block;
+using Block = ReduceWalk::Block;
 
 // ---- Checks
 
@@ -32,11 +32,11 @@ Shape checked_dims(const char* op, const Tensor& x, const Dims& dims) {
   if (dims.empty())
     throw ShapeError(op, "dims must name at least one dimension, got []", {{"x", x.shape()}},
                      "leave dims out to reduce over all of them");
-  Flags chosen = {};
+  bool chosen[Shape::kMaxRank] = {};
   for (const std::int64_t dim : dims) {
     const int i = checks::dimension(op, static_cast<int>(dim), x);
     if (chosen[i])
-      throw ShapeError(op, "dims must name each dimension once, got " + dims.text(), {{"x", x.shape()}});
+      checks::throw_shape(op, "dims must name each dimension once, got " + dims.text(), {{"x", x}});
     chosen[i] = true;
   }
   Shape sorted;
@@ -64,89 +64,83 @@ Shape reduced_shape(const Shape& shape, const Shape& dims, KeepDim keep) {
   return result;
 }
 
-ReducePlan plan_for(const Shape& shape, const Shape& dims) {
-  Flags reduced = {};
-  for (const std::int64_t dim : dims) reduced[dim] = true;
-  return {shape, reduced};
+ReduceWalk walk_for(const Shape& shape, const Shape& dims) {
+  return {shape, reduced_shape(shape, dims, KeepDim::yes)};
 }
 
-/// Double accumulators for the results of a plan, zero at first.
+/// Double accumulators for the results, zero at first.
 class Sums {
  public:
-  explicit Sums(const ReducePlan& plan)
-      : plan_(plan), memory_(static_cast<std::size_t>(plan.results() * plan.partials()) * sizeof(double)) {
-    std::fill_n(memory_.as<double>(), plan.results() * plan.partials(), 0.0);
+  explicit Sums(const ReduceWalk& walk)
+      : walk_(walk), memory_(static_cast<std::size_t>(walk.results() * walk.partials()) * sizeof(double)) {
+    std::fill_n(memory_.as<double>(), walk.results() * walk.partials(), 0.0);
   }
 
   /// Lets add_block(block, sums) add a block to its results, which begin at `sums`, and joins partial sums.
   template <class AddBlock>
   const double* add_up(const AddBlock& add_block) {
     double* sums = memory_.as<double>();
-    const std::int64_t results = plan_.results();
-    plan_.walk([&](const Block& block) { add_block(block, sums + block.partial * results + block.y); });
-    for (std::int64_t partial = 1; partial < plan_.partials(); ++partial)
+    const std::int64_t results = walk_.results();
+    walk_.run([&](const Block& block) { add_block(block, sums + block.partial * results + block.y); });
+    for (std::int64_t partial = 1; partial < walk_.partials(); ++partial)
       for (std::int64_t i = 0; i < results; ++i) sums[i] += sums[partial * results + i];
     return sums;
   }
 
  private:
-  const ReducePlan& plan_;
+  const ReduceWalk& walk_;
   Scratch memory_;
 };
 
 // ---- sum and mean
 
 template <class T>
-const double* plain_sums(const ReducePlan& plan, const T* x, Sums& sums) {
-  const auto& kernel = kernels::table<T>().reduce;
-  const bool along_rows = plan.row_is_reduced();
+const double* plain_sums(const ReduceWalk& walk, const T* x, Sums& sums) {
+  const auto sum_of = HANDGRAD_ACTIVE(sum<T>);
+  const auto add_columns = HANDGRAD_ACTIVE(add_columns<T>);
+  const bool along_rows = walk.row_is_reduced();
   return sums.add_up([&](const Block& b, double* to) {
-    if (!along_rows) return kernel.add_columns(to, x + b.x, b.rows, b.columns, b.row_step);
-    for (std::int64_t r = 0; r < b.rows; ++r) to[r] += kernel.sum(x + b.x + r * b.row_step, b.columns);
+    if (!along_rows) return add_columns(to, x + b.x, b.rows, b.columns, b.row_step);
+    for (std::int64_t r = 0; r < b.rows; ++r) to[r] += sum_of(x + b.x + r * b.row_step, b.columns);
   });
 }
 
 /// dx = dy / divisor at every element of a result.
 template <class T>
-void spread(const ReducePlan& plan, const T* dy, GradSink::Target dx, T divisor) {
+void divide_among(const ReduceWalk& walk, const T* dy, GradSink::Target dx, T divisor) {
   T* to = dx.array.mutable_data<T>();
-  const bool along_rows = plan.row_is_reduced();
-  const auto divide = kernels::table<T>().elementwise.div;
-  plan.walk([&](const Block& b) {
+  const bool along_rows = walk.row_is_reduced();
+  const auto divide = kernels::binary_function<T>(kernels::Binary::div);
+  walk.run([&](const Block& b) {
     const kernels::Operand<T> g = {dy + b.y, along_rows, !along_rows}, n = {&divisor, 0, 0};
     if (b.row_step == b.columns) return divide(to + b.x, g, n, b.rows, b.columns, dx.add);
     for (std::int64_t r = 0; r < b.rows; ++r) divide(to + b.x + r * b.row_step, g, n, 1, b.columns, dx.add);
   });
 }
 
-void spread_backward(const Node& node, const Array& dy, GradSink& sink, bool is_mean) {
+template <bool kMean>
+void sum_backward(const Node& node, const Array& dy, GradSink& sink) {
   const GradSink::Target dx = sink.into(0);
-  const ReducePlan plan = plan_for(dx.array.shape(), node.list("dims"));
+  const ReduceWalk walk = walk_for(dx.array.shape(), node.list("dims"));
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    spread<T>(plan, dy.data<T>(), dx, is_mean ? static_cast<T>(plan.reduced()) : T{1});
+    divide_among<T>(walk, dy.data<T>(), dx, kMean ? static_cast<T>(walk.reduced()) : T{1});
   });
 }
 
-void sum_backward(const Node& node, const Array& dy, GradSink& sink) {
-  spread_backward(node, dy, sink, false);
-}
-void mean_backward(const Node& node, const Array& dy, GradSink& sink) {
-  spread_backward(node, dy, sink, true);
-}
-
-Tensor sum_or_mean(const char* op, const Tensor& x, const Shape& dims, KeepDim keep, Backward backward) {
-  const ReducePlan plan = plan_for(x.shape(), dims);
+template <bool kMean>
+Tensor sum_over(const char* op, const Tensor& x, const Shape& dims, KeepDim keep) {
+  const ReduceWalk walk = walk_for(x.shape(), dims);
   Array y(reduced_shape(x.shape(), dims, keep), x.dtype());
-  const double divisor = backward == mean_backward ? static_cast<double>(plan.reduced()) : 1;
+  const double divisor = kMean ? static_cast<double>(walk.reduced()) : 1;
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    Sums sums(plan);
-    const double* total = plain_sums(plan, x.array().data<T>(), sums);
+    Sums sums(walk);
+    const double* total = plain_sums(walk, x.array().data<T>(), sums);
     T* to = y.mutable_data<T>();
-    for (std::int64_t i = 0; i < plan.results(); ++i) to[i] = static_cast<T>(total[i] / divisor);
+    for (std::int64_t i = 0; i < walk.results(); ++i) to[i] = static_cast<T>(total[i] / divisor);
   });
-  return record(op, std::move(y), {x}, {}, backward, {{"dims", dims}});
+  return record(op, std::move(y), {x}, {}, sum_backward<kMean>, {{"dims", dims}});
 }
 
 // ---- var
@@ -166,8 +160,8 @@ double squared_distances(const T* x, std::int64_t n, double mean) {
 }
 
 template <class T>
-const double* squared_distances(const ReducePlan& plan, const T* x, const double* mean, Sums& sums) {
-  const bool along_rows = plan.row_is_reduced();
+const double* squared_distances(const ReduceWalk& walk, const T* x, const double* mean, Sums& sums) {
+  const bool along_rows = walk.row_is_reduced();
   return sums.add_up([&](const Block& b, double* to) {
     const double* center = mean + b.y;
     for (std::int64_t r = 0; r < b.rows; ++r) {
@@ -189,18 +183,18 @@ void var_backward(const Node& node, const Array& dy, GradSink& sink) {
   const double* mean = node.saved("mean").data<double>();
   const double divisor = node.number("divisor");
   const GradSink::Target dx = sink.into(0);
-  const ReducePlan plan = plan_for(x.shape(), node.list("dims"));
-  const std::int64_t row = plan.row_is_reduced(), column = 1 - row;  // steps in the results
+  const ReduceWalk walk = walk_for(x.shape(), node.list("dims"));
+  const std::int64_t row = walk.row_is_reduced(), column = 1 - row;  // steps in the results
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *numbers = x.data<T>(), *g = dy.data<T>();
     T* gradient = dx.array.mutable_data<T>();
-    plan.walk([&](const Block& b) {
+    walk.run([&](const Block& b) {
       for (std::int64_t r = 0; r < b.rows; ++r) {
         const std::int64_t at = b.x + r * b.row_step, y = b.y + r * row;
         for (std::int64_t i = 0; i < b.columns; ++i) {
           const auto upstream = static_cast<double>(g[y + i * column]);
-          // A result that nobody needs stays silent even where its variance is not a number.
+          // Where the upstream gradient is 0 the result is 0, even if the variance is NaN.
           const double slope = upstream == 0 ? 0 : upstream * 2 / divisor;
           const T d = static_cast<T>(slope * (static_cast<double>(numbers[at + i]) - mean[y + i * column]));
           gradient[at + i] = dx.add ? gradient[at + i] + d : d;
@@ -212,7 +206,7 @@ void var_backward(const Node& node, const Array& dy, GradSink& sink) {
 
 // ---- max
 
-/// Whether `a` beats `b`, which stands before it: larger, or the first NaN.
+/// Whether `a` beats `b`, which precedes it: larger, or the first NaN.
 template <class T>
 bool beats(T a, T b) {
   return a > b || (a != a && b == b);
@@ -221,8 +215,9 @@ bool beats(T a, T b) {
 /// Position of the first of the largest of n > 0 numbers, or of the first NaN.
 template <class T>
 std::int64_t row_winner(const T* x, std::int64_t n) {
-  constexpr std::int64_t kStretch = 256;  // of which the kernel tells the largest number, but not where it is
-  const auto largest_of = kernels::table<T>().reduce.max;
+  constexpr std::int64_t kStretch =
+      256;  // in which the kernel finds the largest number, but not its position
+  const auto largest_of = HANDGRAD_ACTIVE(largest<T>);
   std::int64_t stretch = 0;
   T largest = largest_of(x, std::min(n, kStretch));
   for (std::int64_t i = kStretch; i < n && largest == largest; i += kStretch) {
@@ -238,18 +233,18 @@ std::int64_t row_winner(const T* x, std::int64_t n) {
 
 /// For each result the position in x of its first largest element.
 template <class T>
-void find_winners(const ReducePlan& plan, const T* x, std::int64_t* winners) {
+void find_winners(const ReduceWalk& walk, const T* x, std::int64_t* winners) {
   constexpr std::int64_t kNone = -1;
-  const std::int64_t results = plan.results(), all = results * plan.partials();
+  const std::int64_t results = walk.results(), all = results * walk.partials();
   const auto offer = [x](std::int64_t& winner, std::int64_t candidate) {
     if (candidate != kNone && (winner == kNone || beats(x[candidate], x[winner]))) winner = candidate;
   };
   std::fill_n(winners, all, kNone);
-  plan.walk([&](const Block& b) {
+  walk.run([&](const Block& b) {
     std::int64_t* to = winners + b.partial * results + b.y;
     for (std::int64_t r = 0; r < b.rows; ++r) {
       const std::int64_t at = b.x + r * b.row_step;
-      if (plan.row_is_reduced()) {
+      if (walk.row_is_reduced()) {
         offer(to[r], at + row_winner(x + at, b.columns));
       } else {
         for (std::int64_t i = 0; i < b.columns; ++i) offer(to[i], at + i);
@@ -272,47 +267,46 @@ void max_backward(const Node& node, const Array& dy, GradSink& sink) {
 }
 
 Tensor max_over(const Tensor& x, const Shape& dims, KeepDim keep) {
-  const ReducePlan plan = plan_for(x.shape(), dims);
-  if (plan.reduced() == 0)
-    throw ShapeError("max", "there must be an element to each result, got none along dims " + dims.text(),
-                     {{"x", x.shape()}});
+  const ReduceWalk walk = walk_for(x.shape(), dims);
+  if (walk.reduced() == 0)
+    checks::throw_shape("max", "there must be an element to each result, got none along dims " + dims.text(),
+                        {{"x", x}});
   Array y(reduced_shape(x.shape(), dims, keep), x.dtype());
   Array position(y.shape(), DType::float64);  // whole numbers, exact up to 2^53
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* numbers = x.array().data<T>();
-    const Scratch memory(static_cast<std::size_t>(plan.results() * plan.partials()) * sizeof(std::int64_t));
+    const Scratch memory(static_cast<std::size_t>(walk.results() * walk.partials()) * sizeof(std::int64_t));
     auto* winners = memory.as<std::int64_t>();
-    find_winners(plan, numbers, winners);
-    const std::int64_t* end = winners + plan.results();
-    std::transform(winners, winners + (end - winners), y.mutable_data<T>(),
-                   [=](auto i) { return numbers[i]; });
-    std::transform(winners, winners + (end - winners), position.mutable_data<double>(),
-                   [](auto i) { return static_cast<double>(i); });
+    find_winners(walk, numbers, winners);
+    T* to = y.mutable_data<T>();
+    auto* positions = position.mutable_data<double>();
+    for (std::int64_t i = 0; i < walk.results(); ++i) {
+      to[i] = numbers[winners[i]];
+      positions[i] = static_cast<double>(winners[i]);
+    }
   });
   return record("max", std::move(y), {x}, {{"position", position}}, max_backward, {{"dims", dims}});
 }
 
 }  // namespace
 
-Tensor sum(const Tensor& x) { return sum_or_mean("sum", x, all_dims("sum", x), KeepDim::no, sum_backward); }
+Tensor sum(const Tensor& x) { return sum_over<false>("sum", x, all_dims("sum", x), KeepDim::no); }
 
 Tensor sum(const Tensor& x, const Dims& dims, KeepDim keep) {
-  return sum_or_mean("sum", x, checked_dims("sum", x, dims), keep, sum_backward);
+  return sum_over<false>("sum", x, checked_dims("sum", x, dims), keep);
 }
 
-Tensor mean(const Tensor& x) {
-  return sum_or_mean("mean", x, all_dims("mean", x), KeepDim::no, mean_backward);
-}
+Tensor mean(const Tensor& x) { return sum_over<true>("mean", x, all_dims("mean", x), KeepDim::no); }
 
 Tensor mean(const Tensor& x, const Dims& dims, KeepDim keep) {
-  return sum_or_mean("mean", x, checked_dims("mean", x, dims), keep, mean_backward);
+  return sum_over<true>("mean", x, checked_dims("mean", x, dims), keep);
 }
 
 Tensor var(const Tensor& x, const Dims& dims, KeepDim keep, Variance form) {
   const Shape over = checked_dims("var", x, dims);
-  const ReducePlan plan = plan_for(x.shape(), over);
-  const auto n = static_cast<double>(plan.reduced());
+  const ReduceWalk walk = walk_for(x.shape(), over);
+  const auto n = static_cast<double>(walk.reduced());
   const double divisor = form == Variance::biased ? n : std::max(n - 1, 0.0);
   Array y(reduced_shape(x.shape(), over, keep), x.dtype());
   Array mean(y.shape(), DType::float64);
@@ -320,12 +314,12 @@ Tensor var(const Tensor& x, const Dims& dims, KeepDim keep, Variance form) {
     using T = decltype(zero);
     const T* numbers = x.array().data<T>();
     double* means = mean.mutable_data<double>();
-    Sums sums(plan), squares(plan);
-    const double* total = plain_sums(plan, numbers, sums);
-    for (std::int64_t i = 0; i < plan.results(); ++i) means[i] = total[i] / n;
-    const double* square = squared_distances(plan, numbers, means, squares);
+    Sums sums(walk), squares(walk);
+    const double* total = plain_sums(walk, numbers, sums);
+    for (std::int64_t i = 0; i < walk.results(); ++i) means[i] = total[i] / n;
+    const double* square = squared_distances(walk, numbers, means, squares);
     T* to = y.mutable_data<T>();
-    for (std::int64_t i = 0; i < plan.results(); ++i) to[i] = static_cast<T>(square[i] / divisor);
+    for (std::int64_t i = 0; i < walk.results(); ++i) to[i] = static_cast<T>(square[i] / divisor);
   });
   return record("var", std::move(y), {x}, {{"x", x.array()}, {"mean", mean}}, var_backward,
                 {{"dims", over}, {"divisor", divisor}});

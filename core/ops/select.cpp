@@ -1,18 +1,19 @@
-// What picks, orders and compares: results that move in jumps, so without a gradient.
+// Selecting, sorting and comparing: results change in jumps, so there is no gradient.
 //
-// Comparisons give 1 or 0 in the operands' type, to be used as masks. NaN compares as false, but argmax and topk take
-// it for the largest of all, so that it does not hide.
+// Comparisons give 1 or 0 in the operands' type, to be used as masks. NaN compares as false, but argmax and topk treat
+// it as the largest number, so that it does not hide.
 #include <algorithm>
 
 #include "handgrad/core/broadcast.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/core/ops/walk.h"
 
 namespace handgrad {
 namespace {
 
 constexpr double kElement = 0.8;  // nanoseconds
 
-/// Whether `a` stands before `b` in falling order.
+/// Whether `a` precedes `b` in descending order.
 template <class T>
 bool before(T a, T b) {
   return a > b || (a != a && b == b);
@@ -22,22 +23,17 @@ template <class Compare>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const Compare& holds) {
   const DType type = checks::common_type(op, {{"a", a}, {"b", b}});
   Array y(broadcast_shape(op, {{"a", a}, {"b", b}}), type);
-  const Loops<2> loops = loops_over<2>(y.shape(), {&a.shape(), &b.shape()});
+  const Walk<2> walk = walk_over<2>(y.shape(), {&a.shape(), &b.shape()});
   dispatch(type, [&](auto zero) {
     using T = decltype(zero);
     const T* from_a = a.array().data<T>();
     const T* from_b = b.array().data<T>();
     T* to = y.mutable_data<T>();
-    for_each_matrix(loops, grain_for(kElement),
-                    [&](std::int64_t at, const auto& start, std::int64_t rows, auto columns) {
-                      for (std::int64_t i = 0; i < rows; ++i) {
-                        const T* p = from_a + start[0] + i * loops.row_step(0);
-                        const T* q = from_b + start[1] + i * loops.row_step(1);
-                        for (std::int64_t j = 0; j < columns; ++j)
-                          to[at + i * columns + j] =
-                              holds(p[j * loops.column_step(0)], q[j * loops.column_step(1)]) ? T(1) : T(0);
-                      }
-                    });
+    for_each_row(walk, grain_for(kElement), [&](std::int64_t at, const auto& start, std::int64_t columns) {
+      const T *p = from_a + start[0], *q = from_b + start[1];
+      for (std::int64_t j = 0; j < columns; ++j)
+        to[at + j] = holds(p[j * walk.column_step(0)], q[j * walk.column_step(1)]) ? T(1) : T(0);
+    });
   });
   return no_gradient(op, "a comparison is constant between its jumps", std::move(y), {a, b});
 }
@@ -58,7 +54,7 @@ constexpr auto kEqual = [](auto a, auto b) { return a == b; };
 template <class Keep>
 Tensor triangle(const char* op, const Tensor& x, const Keep& keep) {
   const DType type = checks::common_type(op, {{"x", x}});
-  if (x.rank() < 2) throw ShapeError(op, "x must have at least two dimensions", checks::shapes({{"x", x}}));
+  if (x.rank() < 2) checks::throw_shape(op, "x must have at least two dimensions", {{"x", x}});
   const std::int64_t rows = x.size(-2), columns = x.size(-1);
   Array y(x.shape(), type);
   dispatch(type, [&](auto zero) {
@@ -71,7 +67,7 @@ Tensor triangle(const char* op, const Tensor& x, const Keep& keep) {
   return no_gradient(op, "it makes masks", std::move(y), {x});
 }
 
-/// The positions of the k first of n in falling order; the first of equals stands first.
+/// The positions of the k largest of n, in descending order; equal numbers in their order.
 template <class T>
 void find_largest(const T* x, std::int64_t n, std::int64_t k, std::int32_t* all, std::int32_t* positions) {
   for (std::int64_t i = 0; i < n; ++i) all[i] = static_cast<std::int32_t>(i);
@@ -95,8 +91,7 @@ Ids argmax(const Tensor& x, int dim) {
     if (i != d) shape.push_back(x.size(i));
   }
   if (size == 0 && outer * inner > 0)
-    throw ShapeError("argmax", "dimension " + std::to_string(d) + " must not be empty",
-                     checks::shapes({{"x", x}}));
+    checks::throw_shape("argmax", "dimension " + std::to_string(d) + " must not be empty", {{"x", x}});
   Array positions(shape, DType::int32);
   auto* to = positions.mutable_data<std::int32_t>();
   dispatch(x.dtype(), [&](auto zero) {

@@ -1,4 +1,4 @@
-// Operations that move numbers and change none.
+// Operations that move numbers without changing them.
 //
 //   reshape, flatten, squeeze, unsqueeze   the same numbers under another shape; dx = dy under x's shape
 //   permute, transpose                     y[i_order[0], ...] = x[i_0, ...]; dx = dy with the inverse order
@@ -14,7 +14,7 @@
 #include "handgrad/core/checks.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
-#include "handgrad/core/ops/strided.h"
+#include "handgrad/core/ops/walk.h"
 #include "handgrad/core/parallel.h"
 
 namespace handgrad {
@@ -186,14 +186,14 @@ void check_any(const char* op, const std::vector<Tensor>& parts) {
   checks::common_type(op, {{"part 0", parts[0]}});
 }
 
-/// Where a new dimension may stand: -rank - 1 .. rank.
+/// The position of a new dimension: -rank - 1 .. rank.
 int new_dimension(const char* op, int dim, const Tensor& x) {
   const int rank = x.rank();
   if (dim < -rank - 1 || dim > rank)
-    throw ShapeError(op,
-                     "the new dimension must lie in " + std::to_string(-rank - 1) + ".." +
-                         std::to_string(rank) + ", got " + std::to_string(dim),
-                     {{"x", x.shape()}});
+    checks::throw_shape(op,
+                        "the new dimension must lie in " + std::to_string(-rank - 1) + ".." +
+                            std::to_string(rank) + ", got " + std::to_string(dim),
+                        {{"x", x}});
   return dim < 0 ? dim + rank + 1 : dim;
 }
 
@@ -208,7 +208,7 @@ Shape with_dimension(const Shape& shape, int dim, std::int64_t size) {
 
 // ---- expand
 
-void expand_backward(const Node&, const Array& dy, GradSink& sink) { sum_repeated(dy, sink.into(0)); }
+void expand_backward(const Node&, const Array& dy, GradSink& sink) { sum_to_shape(dy, sink.into(0)); }
 
 /// The result's shape; ShapeError when x does not repeat to it.
 Shape expanded_shape(const Tensor& x, const Shape& wanted) {
@@ -221,9 +221,9 @@ Shape expanded_shape(const Tensor& x, const Shape& wanted) {
     ok = shape[i] >= 0 && (shape[i] == size || size == 1);
   }
   if (!ok)
-    throw ShapeError("expand",
-                     "shape must keep the sizes of x other than 1, aligned at the end, got " + wanted.text(),
-                     {{"x", x.shape()}});
+    checks::throw_shape(
+        "expand", "shape must keep the sizes of x other than 1, aligned at the end, got " + wanted.text(),
+        {{"x", x}});
   return shape;
 }
 
@@ -240,10 +240,10 @@ Tensor flatten(const Tensor& x, int first, int last) {
     return reshaped("flatten", x, {1});
   const int a = checks::dimension("flatten", first, x), b = checks::dimension("flatten", last, x);
   if (a > b)
-    throw ShapeError(
+    checks::throw_shape(
         "flatten",
         "first must not come after last, got " + std::to_string(first) + " and " + std::to_string(last),
-        {{"x", x.shape()}});
+        {{"x", x}});
   Shape shape;
   for (int i = 0; i < a; ++i) shape.push_back(x.shape()[i]);
   shape.push_back(count(x.shape(), a, b + 1));
@@ -255,10 +255,10 @@ Tensor squeeze(const Tensor& x, int dim) {
   checks::common_type("squeeze", {{"x", x}});
   const int d = checks::dimension("squeeze", dim, x);
   if (x.shape()[d] != 1)
-    throw ShapeError(
+    checks::throw_shape(
         "squeeze",
         "dimension " + std::to_string(dim) + " must have size 1, got " + std::to_string(x.shape()[d]),
-        {{"x", x.shape()}});
+        {{"x", x}});
   Shape shape;
   for (int i = 0; i < x.rank(); ++i)
     if (i != d) shape.push_back(x.shape()[i]);
@@ -282,10 +282,10 @@ Tensor permute(const Tensor& x, const Dims& order) {
     checked[i] = dim;
   }
   if (!ok)
-    throw ShapeError("permute",
-                     "order must name each of the " + std::to_string(x.rank()) +
-                         " dimensions of x once, got " + order.text(),
-                     {{"x", x.shape()}});
+    checks::throw_shape("permute",
+                        "order must name each of the " + std::to_string(x.rank()) +
+                            " dimensions of x once, got " + order.text(),
+                        {{"x", x}});
   return permuted("permute", x, checked);
 }
 

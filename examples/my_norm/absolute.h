@@ -1,4 +1,4 @@
-// An operation of one's own, with its derivative.
+// A custom operation with its derivative.
 //
 //   y = |x|    dx = dy * sign(x), and 0 at 0    saved: x
 #pragma once
@@ -21,7 +21,7 @@ inline void absolute_backward(const handgrad::Node& node, const handgrad::Array&
   });
 }
 
-/// |x|, element by element.
+/// Elementwise |x|.
 inline handgrad::Tensor absolute(const handgrad::Tensor& x) {
   handgrad::Array y = handgrad::Array::like(x.array());
   handgrad::dispatch(x.dtype(), [&](auto zero) {

@@ -1,4 +1,4 @@
-// A test of one's own: gradients against finite differences, in double precision.
+// Checks gradients against finite differences, in double precision.
 #include <handgrad/core/gradcheck.h>
 
 #include <iostream>

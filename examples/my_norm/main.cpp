@@ -1,10 +1,10 @@
-// handgrad's program with one norm more.
-#include <handgrad/train/cli/cli.h>
+// handgrad's program with one more norm.
+#include <handgrad/cli/cli.h>
 
 #include "my_norm.h"
 
 int main(int argc, char** argv) {
   handgrad::nn::norms().add("my_norm", make_my_norm,
                             "each row divided by its mean absolute value, then gain");
-  return handgrad::train::run_cli(argc, argv);
+  return handgrad::cli::run_cli(argc, argv);
 }

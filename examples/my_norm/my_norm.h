@@ -1,4 +1,4 @@
-// A norm of one's own: each row divided by the mean of its absolute values, then a gain that is learned.
+// A custom norm: divides each row by the mean of its absolute values, then multiplies by a trained gain.
 #pragma once
 
 #include <handgrad/core/ops.h>
@@ -20,7 +20,7 @@ class MyNorm final : public handgrad::nn::Layer {
   double eps_;
 };
 
-inline std::unique_ptr<handgrad::nn::Layer> make_my_norm(handgrad::nn::Fields& fields, std::int64_t width) {
+inline std::unique_ptr<handgrad::nn::Layer> make_my_norm(handgrad::io::Fields& fields, std::int64_t width) {
   return std::make_unique<MyNorm>(
       width, fields.number("eps", {.doc = "added to the mean", .fallback = 1e-5, .at_least = 0}));
 }

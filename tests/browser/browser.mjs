@@ -1,4 +1,4 @@
-// What the tests of the page share: the program, a folder, a browser.
+// Shared by the tests of the page: the program, a folder, a browser.
 import {spawn, spawnSync} from "node:child_process";
 import {mkdtempSync, rmSync} from "node:fs";
 import {tmpdir} from "node:os";
@@ -15,13 +15,13 @@ process.on("exit", () => rmSync(folder, {recursive: true, force: true}));
 
 const environment = {...process.env, HANDGRAD_CALLED_AS: ""};
 
-/// `handgrad ARGUMENTS`, as typed in `folder`.
+/// Runs `handgrad ARGUMENTS` in `folder`.
 export function handgrad(...words) {
   const {status, stdout, stderr} = spawnSync(program, words, {cwd: folder, env: environment, encoding: "utf8", maxBuffer: 1 << 28});
   return {status, out: stdout, err: stderr};
 }
 
-/// The same, left to work.
+/// Starts it in the background.
 export const start = (...words) => spawn(program, words, {cwd: folder, env: environment, stdio: ["ignore", "pipe", "pipe"]});
 
 export const toy = (out, ...more) => handgrad("train", config("toy.json"), "--quiet", "--out", out, ...more);
@@ -30,10 +30,10 @@ export async function openBrowser() {
   return chromium.launch({executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"]});
 }
 
-/// A page with everything in it that went wrong, and every request that it made.
+/// Opens a page and collects its errors and requests.
 export async function open(browser, address, options = {}) {
   const page = await browser.newPage({viewport: {width: 1280, height: 900}, ...options});
-  page.setDefaultTimeout(120000);  // machines that test are often busy
+  page.setDefaultTimeout(120000);  // test machines are often busy
   const wrong = [], requests = [];
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
   page.on("pageerror", (error) => wrong.push(error.message));
@@ -43,7 +43,7 @@ export async function open(browser, address, options = {}) {
   return {page, wrong, requests};
 }
 
-/// Moves the slider to the step that its label then shows.
+/// Moves the slider until its label shows the step.
 export async function goToStep(page, step) {
   await page.locator("#steps input").evaluate((slider, wanted) => {
     slider.value = wanted;

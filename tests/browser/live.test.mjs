@@ -1,4 +1,4 @@
-// train --serve in a real browser: the page grows while the training goes on.
+// train --serve in a real browser: the page grows during training.
 import assert from "node:assert/strict";
 import {closeSync, existsSync, openSync, readFileSync, statSync, writeSync} from "node:fs";
 import {request} from "node:http";
@@ -10,7 +10,7 @@ import {config, folder, handgrad, open, openBrowser, start} from "./browser.mjs"
 
 let browser, training, url, errors = "";
 
-/// The training says on stderr where its page is.
+/// Waits until the training prints the page's address to stderr.
 function addressOf(child) {
   return new Promise((found, failed) => {
     child.stderr.on("data", (text) => {
@@ -24,7 +24,7 @@ function addressOf(child) {
 
 const ended = (child) => new Promise((done) => child.exitCode === null ? child.on("exit", done) : done(child.exitCode));
 
-/// Status and headers of a request with headers of its own.
+/// Sends a request with extra headers; resolves to the response's status and headers.
 function ask(path, headers = {}) {
   return new Promise((done, failed) => {
     const asked = request(new URL(path, url), {headers}, (answer) => {
@@ -36,7 +36,7 @@ function ask(path, headers = {}) {
   });
 }
 
-/// Looks on until so many times everything was sent, and gives their number.
+/// Connects as a viewer until at least `wanted` full updates have arrived; resolves to their number.
 function viewer(wanted) {
   return new Promise((done, failed) => {
     let events = 0;
@@ -67,7 +67,7 @@ after(async () => {
 
 const sliderMax = (page) => page.locator("#steps input").evaluate((slider) => Number(slider.max));
 
-test("the page follows the training, survives a reload, and many look on", async () => {
+test("the page follows the training, survives a reload, and serves many viewers", async () => {
   const {page, wrong, requests} = await open(browser, url);
   await page.waitForFunction(() => Number(document.querySelector("#steps input").max) >= 10);
   const before = await sliderMax(page);
@@ -82,7 +82,7 @@ test("the page follows the training, survives a reload, and many look on", async
   await page.close();
 });
 
-test("a chosen step stays while news come", async () => {
+test("a chosen step stays while updates arrive", async () => {
   const {page} = await open(browser, url);
   await page.keyboard.press("Home");
   const before = await sliderMax(page);
@@ -91,7 +91,7 @@ test("a chosen step stays while news come", async () => {
   await page.close();
 });
 
-test("other hosts and other origins are refused", async () => {
+test("other hosts and other origins are rejected", async () => {
   const host = new URL(url).host;
   assert.equal((await ask("/")).status, 200);
   assert.equal((await ask("/", {Origin: `http://${host}`})).status, 200);
@@ -116,7 +116,7 @@ test("it listens on the loopback address only", async () => {
   }
 });
 
-test("more viewers than it has room for do not disturb it", async () => {
+test("too many viewers do not disturb the training", async () => {
   const answers = await Promise.all(Array.from({length: 80}, () => new Promise((done) => {
     const asked = request(new URL("/events", url), (answer) => done({answer, asked}));
     asked.on("error", () => done(null));
@@ -125,11 +125,11 @@ test("more viewers than it has room for do not disturb it", async () => {
   })));
   const taken = answers.filter((a) => a?.answer.statusCode === 200).length;
   assert.ok(taken >= 20 && taken < 80, String(taken));
-  for (const a of answers) a?.asked.destroy();  // all go away at once, in the middle of what they are sent
+  for (const a of answers) a?.asked.destroy();  // all disconnect at once, in the middle of a response
   assert.equal(training.exitCode, null);
 });
 
-test("Ctrl-C ends it as ever, with a page of the run left", async () => {
+test("Ctrl-C ends it as without --serve, and leaves a report", async () => {
   training.kill("SIGINT");
   assert.equal(await ended(training), 130);
   const {page, wrong} = await open(browser, "live/report.html");
@@ -138,7 +138,7 @@ test("Ctrl-C ends it as ever, with a page of the run left", async () => {
   await page.close();
 });
 
-test("at the end the page has everything, and the run the bytes of one that nobody watched", async () => {
+test("at the end the page is complete, and the run has the same bytes as one without viewers", async () => {
   const short = start("train", config("toy.json"), "--out", "short", "--pace", "60", "--serve", "0");
   short.stdout.resume();
   errors = "";
@@ -156,7 +156,7 @@ test("at the end the page has everything, and the run the bytes of one that nobo
     assert.ok(readFileSync(join(folder, "short", file)).equals(readFileSync(join(folder, "alone", file))), file);
 });
 
-/// Everything that a viewer is sent, until the end.
+/// Everything that the server sends to a viewer, until the end.
 const seen = (address) => new Promise((done, failed) => request(new URL("/events", address), (answer) => {
   let text = "";
   answer.setEncoding("utf8");
@@ -169,7 +169,7 @@ const until = async (true_) => {
   assert.ok(true_());
 };
 
-test("a page that cannot be gathered is a warning; viewers get the end all the same", async () => {
+test("a page that cannot be built is a warning; viewers still receive the end", async () => {
   const child = start("train", config("toy.json"), "--out", "damaged", "--set", "train.steps=60", "--pace", "30", "--serve", "0");
   child.stdout.resume();
   errors = "";
@@ -186,7 +186,7 @@ test("a page that cannot be gathered is a warning; viewers get the end all the s
   assert.match(errors, /there is no page: .*inspect\.bin/);
 });
 
-test("a training that fails tells its viewers the end, and its page stays until Ctrl-C", async () => {
+test("a training that fails sends its viewers the end, and its page stays until Ctrl-C", async () => {
   const child = start("train", config("toy.json"), "--out", "nan", "--pace", "4", "--serve", "0", "--set", "schedule={}",
                       "--set", "optimizer={\"type\":\"sgd\",\"lr\":1e20}", "--set", "train.grad_clip=0");
   child.stdout.resume();

@@ -20,19 +20,19 @@ function inspected(name, step, feature) {
   return line.trim().split(/\s+/).slice(1);
 }
 
-test("it opens from disk without an error, and asks for nothing but itself", async () => {
+test("it opens from disk without an error, and requests no other file", async () => {
   const {page, wrong, requests} = await open(browser, "toy/report.html");
   await page.waitForSelector(".map");
   assert.deepEqual(wrong, []);
   assert.equal(requests.filter((url) => !url.startsWith("data:")).length, 1);
   assert.match(await page.title(), /^toy/);
   assert.match(await page.locator("#state").textContent(), /^finished, 300 of 300 steps$/);
-  assert.match(await page.locator(".result").textContent(), /Loss on the text held back fell from 3\.\d+ to 0\.\d+\.Scale left 1 by up to/);
+  assert.match(await page.locator(".result").textContent(), /Validation loss fell from 3\.\d+ to 0\.\d+\.Scale moved from 1 by up to/);
   assert.ok(statSync(join(folder, "toy/report.html")).size < 3e6);
   await page.close();
 });
 
-test("slider, norm, scale and shift, feature: the shown numbers are those of inspect", async () => {
+test("slider, norm, scale and shift, feature: the page shows the numbers of inspect", async () => {
   const {page, wrong} = await open(browser, "toy/report.html");
   const owners = [["norm1", "trf_blocks.0.norm1"], ["norm2", "trf_blocks.0.norm2"], ["final_norm", "final_norm"]];
   for (const [button, owner] of owners) {
@@ -53,7 +53,7 @@ test("slider, norm, scale and shift, feature: the shown numbers are those of ins
         const state = JSON.parse(handgrad("inspect", "toy", `${owner}.${kind}`, "--step", String(step), "--values", "--json").out)[0];
         const shown = await page.locator(".rows.numbers > div").allTextContents();
         assert.deepEqual(shown.sort(), state.values.map((x) => Math.fround(x).toFixed(3)).sort());
-        const sentence = `At step ${step} they lie between ${state.min.toFixed(3)} and ${state.max.toFixed(3)}.`;
+        const sentence = `At step ${step} they are between ${state.min.toFixed(3)} and ${state.max.toFixed(3)}.`;
         assert.ok((await page.locator("#norms").textContent()).includes(sentence), sentence);
       }
     }
@@ -62,7 +62,7 @@ test("slider, norm, scale and shift, feature: the shown numbers are those of ins
   await page.close();
 });
 
-test("ranking and agreement are those of inspect", async () => {
+test("ranking and agreement equal those of inspect", async () => {
   const {page} = await open(browser, "toy/report.html");
   await page.locator("#norms").getByRole("button", {name: "final_norm", exact: true}).click();
   await page.locator("#norms").getByRole("button", {name: "scale", exact: true}).click();
@@ -106,7 +106,7 @@ test("the keyboard does what the page says", async () => {
   await page.close();
 });
 
-test("pointing at a cell tells its numbers, a click takes its step and feature", async () => {
+test("hovering over a cell shows its numbers, a click selects its step and feature", async () => {
   const {page} = await open(browser, "toy/report.html", {viewport: {width: 1280, height: 1600}});
   const box = await page.locator(".map").boundingBox();
   await page.mouse.move(box.x + box.width * 0.5, box.y + 5);
@@ -118,7 +118,7 @@ test("pointing at a cell tells its numbers, a click takes its step and feature",
   await page.close();
 });
 
-test("the row through the norm is what trace tells of it", async () => {
+test("the row through the norm has the numbers of trace", async () => {
   const {page} = await open(browser, "toy/report.html");
   const letters = page.locator(".letters button");
   assert.ok(await letters.count() > 4);
@@ -143,7 +143,7 @@ test("a name with a closing script tag and quotes is harmless", async () => {
   await page.close();
 });
 
-test("with nothing recorded the row through each norm is still there, in float64 too", async () => {
+test("with nothing recorded the page still has the row through each norm, in float64 too", async () => {
   assert.equal(toy("unrecorded", "--set", "inspect.parameters=[]", "--set", "train.steps=3", "--dtype", "float64").status, 0);
   const {page, wrong} = await open(browser, "unrecorded/report.html");
   assert.match(await page.locator("#norms").textContent(), /Nothing was recorded/);
@@ -174,7 +174,7 @@ test("a run without a step says so", async () => {
   await page.close();
 });
 
-test("a run whose loss was no number says in which step, and shows what came before", async () => {
+test("a run with a non-finite loss names the step, and shows the steps before it", async () => {
   const run = toy("nan", "--set", "optimizer={\"type\":\"sgd\",\"lr\":1e20}", "--set", "schedule={}", "--set", "train.grad_clip=0");
   assert.equal(run.status, 1);
   assert.ok(existsSync(join(folder, "nan/report.html")));
@@ -182,11 +182,11 @@ test("a run whose loss was no number says in which step, and shows what came bef
   const step = readFileSync(join(folder, "nan/metrics.jsonl"), "utf8").trim().split("\n").length;
   assert.deepEqual(wrong, []);
   assert.match(await page.locator("#state").textContent(), new RegExp(`stopped: not finite in step ${step} of 300`));
-  assert.match(await page.locator(".warning").textContent(), /not a finite number/);
+  assert.match(await page.locator(".warning").textContent(), /was not finite/);
   await page.close();
 });
 
-test("two runs share the slider; what differs comes first", async () => {
+test("two runs share the slider; their differences are shown first", async () => {
   assert.equal(toy("no_shift", "--set", "train.freeze=[\"*.shift\"]", "--set", "train.steps=100").status, 0);
   const report = handgrad("report", "toy", "no_shift", "--out", "both.html");
   assert.equal(report.status, 0, report.err);
@@ -199,8 +199,8 @@ test("two runs share the slider; what differs comes first", async () => {
   await page.locator("#norms").getByRole("button", {name: "shift", exact: true}).click();
   await goToStep(page, 50);
   const texts = await page.locator("#norms .run > div > div > p:first-child").allTextContents();
-  assert.match(texts[0], /At step 50 they lie between -0\.\d+ and 0\.\d+/);
-  assert.match(texts[1], /At step 50 they lie between 0\.000 and 0\.000/);
+  assert.match(texts[0], /At step 50 they are between -0\.\d+ and 0\.\d+/);
+  assert.match(texts[1], /At step 50 they are between 0\.000 and 0\.000/);
   assert.ok(statSync(join(folder, "both.html")).size < 3e6);
   await page.close();
 });
@@ -229,7 +229,7 @@ test("light and dark, narrow and wide, large text: nothing is cut and nothing ov
       }
 });
 
-/// Pairs of texts whose boxes cover each other. Runs in the page.
+/// Pairs of texts whose boxes overlap. Runs in the page.
 function overlaps() {
   const boxes = [];
   for (const node of document.querySelectorAll("h1, h2, h3, p, button, dt, dd, code, .said, .label, .numbers > div, .end, .ends span, .ticks span")) {
@@ -247,7 +247,7 @@ function overlaps() {
   return found;
 }
 
-test("what cannot be reported is refused with a reason", () => {
+test("report rejects what it cannot show, with a reason", () => {
   const nothing = handgrad("report", "nowhere");
   assert.equal(nothing.status, 1);
   assert.match(nothing.err, /^report: .nowhere. does not exist/);

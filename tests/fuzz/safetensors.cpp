@@ -7,7 +7,7 @@
 #include <string>
 
 #include "handgrad/core/error.h"
-#include "handgrad/nn/safetensors.h"
+#include "handgrad/io/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace handgrad;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) return 0;
   try {
-    const nn::SafetensorsReader reader(path);
+    const io::SafetensorsReader reader(path);
     for (const auto& entry : reader.entries()) {
       try {
         // What the header says never takes more memory than the file has; half types are widened to twice their size.

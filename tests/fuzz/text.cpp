@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
-#include "handgrad/data/error.h"
 #include "handgrad/data/token_stream.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (tokenizer.decode(ids) != text) __builtin_trap();
     const data::Split parts = data::split(data::TokenStream(std::move(ids), "fuzz"), 0.1, 4);
     if (parts.training.size() + parts.validation.size() > static_cast<std::int64_t>(size)) __builtin_trap();
-  } catch (const data::Error& error) {
+  } catch (const Error& error) {
     if (std::string(error.what()).empty()) __builtin_trap();
   }
   return 0;

@@ -1,8 +1,8 @@
 """Writes gpt_*.safetensors: a small GPT in PyTorch, written as in the book, its numbers in float64.
 
-Each file holds the weights (param.NAME), a batch (inputs, targets), and what one forward and backward pass gives: loss,
-logits, grad.NAME, act.PATH under the names of `handgrad trace`; then, for each optimiser, the losses of ten steps and
-the weights after them (OPTIMISER.losses, OPTIMISER.NAME), in float64, and the losses in float32.
+Each file contains the weights (param.NAME), a batch (inputs, targets), and the results of one forward and backward pass
+(loss, logits, grad.NAME, act.PATH) under the names of `handgrad trace`; also, for each optimizer, the losses of ten steps
+and the weights after them (OPTIMIZER.losses, OPTIMIZER.NAME) in float64, and the losses in float32.
 
   python3 tests/golden/gpt.py
 """

@@ -16,11 +16,11 @@ import torch
 
 import safetensors_file
 
-# PyTorch's samples live in its test code, which wants a package that nothing of it uses here.
+# PyTorch's samples are in its test code, which imports a package that this script does not need.
 stub = types.ModuleType("expecttest")
 stub.TestCase, stub.ACCEPT = object, False
 sys.modules["expecttest"] = stub
-# Its cross-entropy samples draw from a set, which Python 3.11 no longer allows.
+# Its cross-entropy samples use random.sample on a set, which Python 3.11 no longer allows.
 draw = random.sample
 random.sample = lambda population, k: draw(sorted(population), k)
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
@@ -169,7 +169,7 @@ for info in op_db:
         continue
     count = 0
     samples = list(info.sample_inputs("cpu", torch.float64, requires_grad=True))
-    # The larger of the small ones say more; where there are none, the smallest of the others.
+    # Prefer the largest of the small samples; if there are none, take the smallest of the others.
     small = sorted((s for s in samples if size_of(s) <= FEW_NUMBERS), key=size_of, reverse=True)
     for sample in small + sorted((s for s in samples if size_of(s) > FEW_NUMBERS), key=size_of):
         taken = take(sample)

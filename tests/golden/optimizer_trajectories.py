@@ -1,7 +1,7 @@
 """Prints the rows of `kTrajectories` in tests/test_optimizer.cpp.
 
-They are where PyTorch's optimisers take a matrix [1, 3] and a vector [3] in ten steps down
-(value - target)^2 * steepness / 2, the vector without weight decay.
+Each row is the result of ten steps of a PyTorch optimizer that minimizes (value - target)^2 * steepness / 2, for a
+matrix [1, 3] and a vector [3], the vector without weight decay.
 
   python3 tests/golden/optimizer_trajectories.py
 """

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the small mistakes of mutants.txt in operations and kernels, one at a time, and reports which the tests miss.
+"""Makes the small mistakes of mutants.txt in operations and kernels, one at a time, and reports those the tests miss.
 
 usage: mutate.py [--only TEXT] [--check] [--report] [--jobs N]
 
-A copy of the tree under build/mutation is changed, built and tested; the working tree is not. A mutant is caught when
-a test fails, crashes, or does not end in time. Tests that start the program are left out, since they look at operations
-from too far away, and so are tests of what does not compute: files, configs, texts. Kernels are built once, for AVX2,
-instead of once for each instruction set.
+Works on a copy of the tree in build/mutation; the working tree is not changed. A mutant is caught when a test fails,
+crashes or times out. Tests that start the program are left out because they test operations only indirectly, and tests
+of files, configs and texts because they compute nothing. Kernels are built once, for AVX2, instead of once for each
+instruction set.
 
-What was caught is remembered in build/mutation/results.jsonl and not run again, so an interrupted call goes on where it
-was; survivors run again each time, since the tests may have grown. A call without --only writes report.md; --report
-writes it from what is remembered, without running anything.
+Caught mutants are saved in build/mutation/results.jsonl and not run again, so an interrupted run can continue;
+survivors are run again, since new tests may catch them. A run without --only writes report.md; --report writes it from
+the saved results, without running anything.
 
 Exit status: 0 when every survivor is explained, 1 when one is not, 2 when a mutant does not fit its file or does not
 compile, or the unchanged tests fail.
@@ -31,19 +31,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = ROOT / "build" / "mutation"
 RESULTS, TREE = WORK / "results.jsonl", WORK / "tree"
-BUILD = TREE / "build" / "release"  # where the release build stands in its tree, so that ccache knows the objects
+BUILD = TREE / "build" / "release"  # the same path as in a normal tree, so that ccache hits
 
 # Not built: tests that start the program; tests of files, configs and texts.
 LEFT_OUT = re.compile(r"tests/(mutation/|test_(cases|check_trace|checkpoint|config|data_|docs|interruption|own_layer|"
                       r"program|recording|registry|run_folder|safetensors|schedule|wrong_calls))")
 
-# Run first, since they catch most. All others run only for what these let pass.
+# Run first, since they catch most mutants. The other tests run only for mutants that survive these.
 FIRST = ["*test_ops.cpp", "*test_golden_operations.cpp", "*test_arithmetic.cpp", "*test_attention.cpp",
          "*test_functions.cpp", "*test_gemm.cpp", "*test_layer_norm.cpp", "*test_loss.cpp", "*test_matmul.cpp",
          "*test_pointwise.cpp", "*test_products.cpp", "*test_reduce.cpp", "*test_select.cpp", "*test_softmax.cpp",
          "*test_optimizer.cpp", "*test_clipping.cpp", "*test_random.cpp"]
 
-# The release build, but for the linker, which takes half as long, and for warnings: a mistake may leave things unused.
+# The release build with a linker that is twice as fast, and without -Werror, since a mistake may leave variables unused.
 CONFIGURE = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DHANDGRAD_WARNINGS_AS_ERRORS=OFF", "-DHANDGRAD_INSTALL=OFF",
              "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold"]
 
@@ -58,7 +58,7 @@ class Mutant:
         self.explanation = ""
 
     def mutated(self):
-        """The file's text with the mistake in it; ValueError when the list does not fit the file."""
+        """The file's text with the mistake; ValueError if the text to replace is not in the file."""
         text = (ROOT / self.file).read_text()
         old, new = "\n".join(self.old), "\n".join(self.new)
         if not old or old == new:
@@ -116,7 +116,7 @@ def git(*arguments):
 
 
 def copy_tree():
-    """Makes TREE equal to the working tree; files that are equal keep their time, so that they are not built again."""
+    """Makes TREE equal to the working tree; unchanged files keep their mtime, so that ninja does not rebuild them."""
     wanted = set()
     for name in git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
         if not name or LEFT_OUT.match(name) or not (ROOT / name).is_file():
@@ -137,7 +137,7 @@ def copy_tree():
 
 
 def one_instruction_set(text):
-    """kernels.cmake with AVX2 as the baseline and no other set: a third of the compiling."""
+    """kernels.cmake with AVX2 as the baseline and no other set, which compiles in a third of the time."""
     if "avx2" not in pathlib.Path("/proc/cpuinfo").read_text():
         return text
     for old, new in (("\nhandgrad_kernels(baseline)\n", "\nhandgrad_kernels(baseline -mavx2 -mfma)\n"),
@@ -149,11 +149,11 @@ def one_instruction_set(text):
 
 
 def build(jobs):
-    """Builds the tests; None, or what the compiler said."""
+    """Builds the tests; returns None or the compiler's output."""
     for command in (["cmake", "-S", TREE, "-B", BUILD, *CONFIGURE],
                     ["cmake", "--build", BUILD, "--target", "handgrad_tests", "--parallel", str(jobs)]):
         if command[1] == "-S" and (BUILD / "build.ninja").exists():
-            continue  # ninja configures again by itself
+            continue  # ninja reconfigures on its own
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if result.returncode != 0:
             return result.stdout[-4000:]
@@ -161,7 +161,7 @@ def build(jobs):
 
 
 def first_failure(output):
-    """The name of the first test case that doctest reports an error in."""
+    """The name of the first test case in which doctest reports an error."""
     name = ""
     for line in output.splitlines():
         if line.startswith("TEST CASE:"):
@@ -172,7 +172,7 @@ def first_failure(output):
 
 
 def run_tests(timeout):
-    """None when all pass, or the name of the first test that fails."""
+    """None if all tests pass, else the name of the first failing test."""
     files = ",".join(FIRST)
     for chosen in (f"--source-file={files}", f"--source-file-exclude={files}"):
         command = [BUILD / "tests" / "handgrad_tests", chosen, "--abort-after=1", "--no-intro", "--no-colors"]
@@ -228,7 +228,7 @@ def write_report(mutants, outcome):
 
 
 def remembered():
-    """What earlier calls found: by a mutant's key the test that caught it, or None."""
+    """Results of earlier runs: for each mutant's key, the test that caught it, or None."""
     if not RESULTS.exists():
         return {}
     return {r["key"]: r["caught_by"] for r in map(json.loads, RESULTS.read_text().splitlines())}
@@ -237,9 +237,9 @@ def remembered():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="TEXT", help="mutants whose file or description contains this; no report")
-    parser.add_argument("--check", action="store_true", help="only see that the list fits the sources")
-    parser.add_argument("--report", action="store_true", help="only write report.md from what is remembered")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="of the build")
+    parser.add_argument("--check", action="store_true", help="only check that every mutant's text is in the sources")
+    parser.add_argument("--report", action="store_true", help="only write report.md from the saved results")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="for the build")
     options = parser.parse_args()
 
     mutants = read_mutants(HERE / "mutants.txt")
@@ -264,7 +264,7 @@ def main():
     print(f"the unchanged tests pass in {clean:.0f} s", flush=True)
 
     chosen = [m for m in mutants if not options.only or options.only in f"{m.file}: {m.what}"]
-    random.Random(0).shuffle(chosen)  # the first results tell of all files
+    random.Random(0).shuffle(chosen)  # the first results cover all files
     broken = []
     for number, mutant in enumerate(chosen, 1):
         key = key_of(mutant)

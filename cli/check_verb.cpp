@@ -1,0 +1,124 @@
+// handgrad check CONFIG, handgrad check --layer TYPE
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/cli/terminal.h"
+#include "handgrad/cli/verbs.h"
+#include "handgrad/core/error.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/train/check.h"
+#include "handgrad/train/checkpoint.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Request {
+  ConfigOptions config;
+  std::string layer, weights;
+  std::int64_t width = 8;
+  GradCheckOptions options{.elements = 16};
+  bool json = false;
+};
+
+Json to_json(const GradCheckReport& report, double tolerance) {
+  Json tensors = Json::array();
+  for (const GradCheckEntry& t : report.tensors) {
+    Json shape = Json::array();
+    for (int i = 0; i < t.shape.rank(); ++i) shape.push_back(t.shape[i]);
+    tensors.push_back({{"name", t.name},
+                       {"shape", shape},
+                       {"checked", t.checked},
+                       {"worst", t.worst},
+                       {"gradient", t.gradient},
+                       {"difference", t.difference},
+                       {"error", t.error},
+                       {"ok", t.ok}});
+  }
+  return {{"ok", report.ok}, {"error", report.error}, {"tolerance", tolerance}, {"tensors", tensors}};
+}
+
+/// The layer as the model would have it: its width, and its keys where the model names that layer.
+GradCheckReport layer_report(const Request& request, const Json& model) {
+  Json keys = Json::object();
+  for (const char* place : {"norm", "ff"})
+    if (model.contains(place) && model[place].value("type", "") == request.layer) keys = model[place];
+  keys.erase("type");
+  return train::check_layer(request.layer, io::Fields(keys), model.value("emb_dim", request.width),
+                            request.options);
+}
+
+GradCheckReport report_for(const Request& request) {
+  if (request.layer.empty() && request.config.config.empty())
+    throw ValueError("check", "needs a config, or --layer and a layer's type", {},
+                     io::program_name() + " check configs/toy.json");
+  if (request.config.config.empty()) return layer_report(request, Json::object());
+  std::vector<std::string> sets = request.config.all_sets();
+  sets.push_back("train.dtype=float64");
+  const train::Run run(train::ConfigDocument::load(request.config.config, sets),
+                       {.weights_follow = request.layer.empty() && !request.weights.empty()});
+  if (!request.layer.empty()) return layer_report(request, run.effective()["model"]);
+  if (!request.weights.empty()) train::load_weights(request.weights, run.model());
+  return train::check_model(run, request.options, !request.weights.empty());
+}
+
+int check(const Request& request) {
+  request.config.apply_threads();
+  const GradCheckReport report = report_for(request);
+  if (request.json) {
+    fmt::print("{}\n", to_json(report, request.options.tolerance).dump(1));
+    return report.ok ? 0 : 1;
+  }
+  std::int64_t elements = 0, wrong = 0;
+  for (const GradCheckEntry& t : report.tensors) {
+    elements += t.checked;
+    wrong += t.ok ? 0 : 1;
+  }
+  fmt::print(
+      "{}\n\n{}\n",
+      view::wrapped(
+          "d loss / d parameter by backward, and by finite differences, in float64 with random upstream "
+          "numbers",
+          0, terminal_columns()),
+      report.text());
+  fmt::print("{} elements of {}: {}, worst error {:.2e}, allowed {:g}\n", elements,
+             view::plural(static_cast<std::int64_t>(report.tensors.size()), "tensor", "tensors"),
+             wrong == 0 ? "all right" : view::plural(wrong, "tensor is WRONG", "tensors are WRONG"),
+             report.error, request.options.tolerance);
+  return report.ok ? 0 : 1;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Chosen& chosen) {
+  auto request = std::make_shared<Request>();
+  CLI::App* verb =
+      app.add_subcommand("check", "gradients against finite differences, of a config's model or of one layer")
+          ->group("prove");
+  request->config.add_to(*verb, false);
+  verb->add_option("--layer", request->layer,
+                   "only this layer, by the type a config names it with: layer_norm")
+      ->option_text("TYPE");
+  verb->add_option("--width", request->width, "the layer's width where no config says it (default 8)")
+      ->option_text("N")
+      ->check(at_least(1));
+  verb->add_option("--weights", request->weights,
+                   "check with the weights of this run, checkpoint or safetensors file")
+      ->option_text("FILE");
+  verb->add_option("--elements", request->options.elements,
+                   "how many of each tensor, spread evenly; 0: all (default 16)")
+      ->option_text("N")
+      ->check(at_least(0));
+  verb->add_option("--tolerance", request->options.tolerance, "what an error may be (default 1e-6)")
+      ->option_text("X")
+      ->check(at_least(0));
+  verb->add_flag("--json", request->json, "as JSON");
+  verb->callback([request, &chosen] { chosen.action = [request] { return check(*request); }; });
+}
+
+}  // namespace handgrad::cli

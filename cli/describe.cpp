@@ -1,0 +1,97 @@
+// The heading of a training run: what is trained, on what, how.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/cli/progress.h"
+#include "handgrad/core/parallel.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+using view::grouped;
+
+std::string model_line(const train::Run& run) {
+  const Json& model = run.effective()["model"];
+  const std::int64_t count = run.model().parameter_count();
+  if (model.value("type", "") != "gpt")
+    return fmt::format("{}: {} parameters", run.model().type(), grouped(count));
+  return fmt::format(
+      "{}, width {}, {}, context {}: {} parameters",
+      view::plural(model["n_layers"].get<std::int64_t>(), "transformer block", "transformer blocks"),
+      model["emb_dim"].get<std::int64_t>(),
+      view::plural(model["n_heads"].get<std::int64_t>(), "head", "heads"), run.model().context_length(),
+      grouped(count));
+}
+
+/// "192 of them are scale and shift: 32 + 32 in norm1, norm2 and final_norm"
+std::string inspected_line(const train::Run& run) {
+  const Movement movement(run);
+  if (movement.empty()) return "";
+  std::int64_t count = 0;
+  std::string kinds, sizes, owners;
+  for (const Moving& m : movement.moving()) count += m.parameter->numel();
+  for (const std::string& kind : movement.kinds()) {
+    kinds += (kinds.empty() ? "" : " and ") + kind;
+    if (const Moving* m = movement.find(kind, movement.owners().front()))
+      sizes += (sizes.empty() ? "" : " + ") + grouped(m->parameter->numel());
+  }
+  const std::size_t n = movement.owners().size();
+  if (n > 4) return fmt::format("{} of them are {}, in {} modules", grouped(count), kinds, n);
+  for (std::size_t i = 0; i < n; ++i)
+    owners += (i == 0 ? "" : i + 1 == n ? " and " : ", ") + last_part(movement.owners()[i]);
+  return fmt::format("{} of them are {}: {} in {}", grouped(count), kinds, sizes, owners);
+}
+
+std::string data_line(const train::Run& run) {
+  const data::OpenedData& data = run.data();
+  if (run.source().tokenizer() == nullptr)
+    return data.training_tokens > 0
+               ? fmt::format("one batch of {}", view::plural(data.training_tokens, "token", "tokens"))
+               : fmt::format("random tokens, {} different", grouped(run.model().vocab_size()));
+  return fmt::format("{} characters, {} different; {} to learn from, {} held back",
+                     grouped(data.training_tokens + data.validation_tokens),
+                     grouped(run.source().vocab_size()), grouped(data.training_tokens),
+                     grouped(data.validation_tokens));
+}
+
+std::string training_line(const train::Run& run) {
+  const optim::Schedule& schedule = run.trainer().schedule();
+  const std::string type(run.trainer().optimizer().type());
+  const std::string name = type == "sgd" ? "SGD" : type == "adam" ? "Adam" : type == "adamw" ? "AdamW" : type;
+  const std::string rate =
+      schedule.type() == "constant"
+          ? fmt::format("lr {:g}", schedule.options().lr)
+          : fmt::format("lr {:g} falling to {:g}", schedule.options().lr, schedule.options().min_lr);
+  return fmt::format("{} steps of {} of {} {}, {}, {}, {}", grouped(run.steps()),
+                     view::plural(run.plan().rows * run.plan().micro_batches, "row", "rows"), run.plan().cols,
+                     run.source().tokenizer() != nullptr && run.source().tokenizer()->type() == "char"
+                         ? "characters"
+                         : "tokens",
+                     name, rate, view::plural(thread_count(), "thread", "threads"));
+}
+
+}  // namespace
+
+std::string describe(const train::Run& run, const std::string& title, const std::vector<std::string>& notes,
+                     std::size_t columns) {
+  const std::size_t width = std::max<std::size_t>(title.size(), 8);
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& what) {
+    text += fmt::format("{:<{}}  {}\n", name, width, view::wrapped(what, width + 2, columns));
+  };
+  add(title, model_line(run));
+  if (const std::string line = inspected_line(run); !line.empty()) add("", line);
+  add("text", data_line(run));
+  add("training", training_line(run));
+  for (const std::string& note : notes) add("note", note);
+  if (!run.frozen().empty())
+    add("note", view::plural(static_cast<std::int64_t>(run.frozen().size()), "parameter is frozen",
+                             "parameters are frozen"));
+  return text;
+}
+
+}  // namespace handgrad::cli

@@ -1,0 +1,132 @@
+// handgrad layers: what a config may name as "type", the program's own and those that were registered.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/cli/terminal.h"
+#include "handgrad/cli/verbs.h"
+#include "handgrad/core/error.h"
+#include "handgrad/io/near_match.h"
+#include "handgrad/view/config_keys.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<io::Key> plain_keys(const view::ConfigObject::Type& type) {
+  std::vector<io::Key> keys;
+  for (const io::Key& key : type.keys)
+    if (key.type != io::Key::Type::object) keys.push_back(key);
+  return keys;
+}
+
+/// The objects with types to choose from, of them only those in `names`: a type, or what the types are.
+std::vector<view::ConfigObject> chosen_objects(const std::vector<std::string>& names) {
+  std::vector<view::ConfigObject> chosen;
+  std::vector<std::string> known;
+  for (view::ConfigObject& object : view::config_objects()) {
+    if (object.types.empty()) continue;
+    known.push_back(object.what);
+    for (const view::ConfigObject::Type& type : object.types) known.push_back(type.name);
+    const auto meant = [&](const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (!names.empty() && !meant(object.what))
+      std::erase_if(object.types, [&](const view::ConfigObject::Type& type) { return !meant(type.name); });
+    if (!object.types.empty()) chosen.push_back(std::move(object));
+  }
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::sort(known.begin(), known.end());
+      known.erase(std::unique(known.begin(), known.end()), known.end());
+      throw ValueError("layers",
+                       fmt::format("nothing is called \"{}\"{}", name, io::did_you_mean(name, known)));
+    }
+  return chosen;
+}
+
+constexpr std::size_t kLeast = 40;  // columns for what a key may be; with less it gets lines of its own
+
+std::string type_text(const view::ConfigObject::Type& type) {
+  const std::string name = type.name + (type.is_default ? " (default)" : "");
+  std::string text =
+      fmt::format("\n  {:<30}{}\n", name,
+                  view::wrapped(type.doc, std::max<std::size_t>(32, name.size() + 2), text_columns()));
+  std::size_t width = 0, default_width = 0;
+  const std::vector<io::Key> keys = plain_keys(type);
+  const auto default_of = [](const io::Key& key) {
+    return !key.fallback.empty() ? key.fallback : key.required ? std::string("(needed)") : std::string("-");
+  };
+  for (const io::Key& key : keys) {
+    width = std::max(width, view::last_name(key.pointer).size());
+    default_width = std::max(default_width, default_of(key).size());
+  }
+  for (const io::Key& key : keys) {
+    std::size_t indent = 4 + width + 2 + default_width + 2;
+    std::string gap = "  ";
+    if (indent + kLeast > text_columns()) {
+      indent = 8;
+      gap = "\n" + std::string(indent, ' ');
+    }
+    text += fmt::format("    {:<{}}  {:<{}}{}{}\n", view::last_name(key.pointer), width, default_of(key),
+                        gap == "  " ? default_width : 0, gap,
+                        view::wrapped(view::value_text(key) + ": " + key.doc, indent, text_columns()));
+  }
+  return text;
+}
+
+Json to_json(const std::vector<view::ConfigObject>& objects) {
+  Json list = Json::array();
+  for (const view::ConfigObject& object : objects) {
+    Json types = Json::array();
+    for (const view::ConfigObject::Type& type : object.types) {
+      Json keys = Json::array();
+      for (const io::Key& key : plain_keys(type))
+        keys.push_back({{"key", io::dotted(key.pointer)},
+                        {"value", view::value_text(key)},
+                        {"default", key.fallback.empty() ? Json() : Json::parse(key.fallback)},
+                        {"required", key.required},
+                        {"doc", key.doc}});
+      types.push_back({{"type", type.name}, {"doc", type.doc}, {"usual", type.is_default}, {"keys", keys}});
+    }
+    list.push_back(
+        {{"what", object.what}, {"chosen_by", io::dotted(object.pointer + "/type")}, {"kinds", types}});
+  }
+  return list;
+}
+
+int print_layers(const std::vector<std::string>& names, bool json) {
+  const std::vector<view::ConfigObject> objects = chosen_objects(names);
+  if (json) {
+    fmt::print("{}\n", to_json(objects).dump(1));
+    return 0;
+  }
+  bool first = true;
+  for (const view::ConfigObject& object : objects) {
+    fmt::print("{}{}, chosen by {}\n", first ? "" : "\n", object.what, io::dotted(object.pointer + "/type"));
+    for (const view::ConfigObject::Type& type : object.types) fmt::print("{}", type_text(type));
+    first = false;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_layers(CLI::App& app, Chosen& chosen) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* verb =
+      app.add_subcommand("layers", "models, norms, optimizers, ... that a config may name, and their keys")
+          ->group("look");
+  verb->add_option("names", *names, "only these: norm, rms_norm, ...")->option_text("NAME");
+  verb->add_flag("--json", *json, "as JSON");
+  verb->callback(
+      [names, json, &chosen] { chosen.action = [names, json] { return print_layers(*names, *json); }; });
+}
+
+}  // namespace handgrad::cli

@@ -1,0 +1,254 @@
+#include "handgrad/cli/live_server.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "handgrad/cli/http_server.h"
+#include "handgrad/view/report.h"
+
+namespace handgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even when as many look on as may
+constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
+constexpr auto kLastWords = 2s;  // the end waits so long for viewers that are being told something
+constexpr int kRestFactor = 60;  // gathering takes at most one 61st of one processor's time
+constexpr int kNiceness = 19;    // and only what training leaves
+
+/// What everybody is told, gathered at one moment.
+struct Snapshot {
+  std::int64_t number = 0, step = -1;
+  Json data;
+  std::string event;
+};
+
+/// What the calling thread has had of a processor: waiting for one costs nobody anything.
+std::chrono::nanoseconds time_of_thread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+std::string event_text(const char* name, const std::string& data) {
+  return std::string("event: ") + name + "\ndata: " + data + "\n\n";
+}
+
+std::shared_ptr<Snapshot> snapshot_of(std::int64_t step, Json data) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->step = step;
+  snapshot->event = event_text("data", data.dump(-1, ' ', false, Json::error_handler_t::replace));
+  snapshot->data = std::move(data);
+  return snapshot;
+}
+
+}  // namespace
+
+class LiveServer::State {
+ public:
+  explicit State(int port)
+      : server_(port, kThreads, [this](HttpRequest& request) { return respond(request); }) {
+    const SignalsBlocked blocked;
+    gatherer_ = std::thread([this] { gather_again_and_again(); });
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+      stop_gathering_ = true;
+      changed_.notify_all();
+    }
+    server_.stop(kLastWords);
+    gatherer_.join();
+  }
+
+  int port() const { return server_.port(); }
+
+  void begin(const std::filesystem::path& folder) {
+    const std::lock_guard lock(mutex_);
+    folder_ = folder;
+    changed_.notify_all();
+  }
+
+  void stepped(std::int64_t step, double loss) {
+    loss_.store(loss, std::memory_order_relaxed);
+    step_.store(step, std::memory_order_release);
+  }
+
+  void finish(const Json& data) {
+    const auto snapshot = data.is_null() ? nullptr : snapshot_of(step_, view::report_json({data}, true));
+    const std::lock_guard lock(mutex_);
+    if (snapshot) publish(snapshot);
+    finished_ = true;
+    stop_gathering_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  /// Looks on while it lives.
+  class Viewer {
+   public:
+    explicit Viewer(State& state) : state_(state) {
+      const std::lock_guard lock(state_.mutex_);
+      number_ = ++state_.viewers_;
+    }
+    ~Viewer() {
+      const std::lock_guard lock(state_.mutex_);
+      --state_.viewers_;
+    }
+    Viewer(const Viewer&) = delete;
+    Viewer& operator=(const Viewer&) = delete;
+    bool is_too_many() const { return number_ > kMostViewers; }
+
+    // What it has been told so far.
+    std::int64_t number = 0, step = -1;
+    Clock::time_point spoken = Clock::now();
+
+   private:
+    State& state_;
+    int number_;
+  };
+
+  /// Every request comes here. Gives the status.
+  int respond(HttpRequest& request) {
+    if (request.path() == "/") return send_page(request);
+    if (request.path() == "/events") return send_events(request);
+    return request.answer(404, "text/plain", "");
+  }
+
+  // ---- Gathering
+
+  void gather_again_and_again() {
+    set_niceness(kNiceness);
+    auto next = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!ending_ && !finished_) {
+      changed_.wait_for(lock, 50ms);
+      const bool wanted = asked_ || viewers_ > 0;
+      const std::int64_t step = step_.load(std::memory_order_acquire);
+      if (ending_ || finished_ || folder_.empty() || !wanted || Clock::now() < next) continue;
+      if (newest_ && newest_->step == step) continue;
+      lock.unlock();
+      const auto start = time_of_thread();
+      gather(step);
+      next = Clock::now() + std::max<Clock::duration>(kLeastRest, kRestFactor * (time_of_thread() - start));
+      lock.lock();
+    }
+  }
+
+  void gather(std::int64_t step) {
+    try {
+      const auto snapshot = snapshot_of(
+          step,
+          view::report_json({view::report_data(folder_, {.running = true, .stop = &stop_gathering_})}, true));
+      const std::lock_guard lock(mutex_);
+      if (!finished_) publish(snapshot);
+    } catch (const std::exception& error) {
+      // A file of the run is just being made: there will be another time.
+      const std::lock_guard lock(mutex_);
+      if (!stop_gathering_) why_not_ = error.what();
+    }
+  }
+
+  /// Under the lock.
+  void publish(const std::shared_ptr<Snapshot>& snapshot) {
+    snapshot->number = newest_ ? newest_->number + 1 : 1;
+    newest_ = snapshot;
+    asked_ = false;
+    changed_.notify_all();
+  }
+
+  // ---- Answers
+
+  int send_page(HttpRequest& request) {
+    std::shared_ptr<const Snapshot> snapshot;
+    std::string why_not = "the training has not begun yet";
+    {
+      std::unique_lock lock(mutex_);
+      asked_ = true;
+      changed_.notify_all();
+      changed_.wait_for(lock, 10s, [&] { return newest_ != nullptr || ending_ || finished_; });
+      snapshot = newest_;
+      if (!why_not_.empty()) why_not = why_not_;
+    }
+    if (!snapshot) return request.answer(503, "text/plain", why_not + "; load this page again\n");
+    return request.answer(200, "text/html; charset=utf-8", view::report_page(snapshot->data));
+  }
+
+  int send_events(HttpRequest& request) {
+    if (request.is_head()) return request.answer(200, "text/event-stream", "");
+    Viewer viewer(*this);
+    if (viewer.is_too_many()) return request.answer(503, "text/plain", "");
+    if (!request.begin_stream("text/event-stream")) return 200;
+    while (tell(viewer, request)) {
+    }
+    return 200;
+  }
+
+  /// Waits for something new and sends it; false ends the connection.
+  bool tell(Viewer& viewer, HttpRequest& request) {
+    std::shared_ptr<const Snapshot> snapshot;
+    bool finished = false;
+    {
+      std::unique_lock lock(mutex_);
+      const auto news = [&] { return ending_ || finished_ || (newest_ && newest_->number != viewer.number); };
+      changed_.wait_for(lock, kStepInterval, news);
+      if (ending_ && !finished_) return false;  // what has finished is told to the end
+      snapshot = newest_;
+      finished = finished_;
+    }
+    std::string text;
+    if (snapshot && snapshot->number != viewer.number) {
+      viewer.number = snapshot->number;
+      text = snapshot->event;
+    }
+    const std::int64_t step = step_.load(std::memory_order_acquire);
+    if (step != viewer.step && !finished) {
+      viewer.step = step;
+      text +=
+          event_text("step", Json{{"step", step}, {"loss", loss_.load(std::memory_order_relaxed)}}.dump());
+    }
+    if (finished) text += event_text("end", "{}");
+    const auto now = Clock::now();
+    if (text.empty() && now - viewer.spoken >= kPingInterval) text = ": still there\n\n";
+    if (text.empty()) return true;
+    viewer.spoken = now;
+    return request.write(text) && !finished;
+  }
+
+  std::thread gatherer_;
+  std::atomic<std::int64_t> step_{0};
+  std::atomic<double> loss_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::filesystem::path folder_;
+  std::shared_ptr<const Snapshot> newest_;
+  std::string why_not_;  // what went wrong when it was last gathered
+  int viewers_ = 0;
+  std::atomic<bool> stop_gathering_{false};
+  bool asked_ = false, ending_ = false, finished_ = false;
+
+  HttpServer server_;  // the last to come: it calls at once
+};
+
+LiveServer::LiveServer(int port) : state_(std::make_unique<State>(port)) {}
+LiveServer::~LiveServer() = default;
+
+std::string LiveServer::url() const { return "http://127.0.0.1:" + std::to_string(state_->port()) + "/"; }
+void LiveServer::begin(const std::filesystem::path& folder) { state_->begin(folder); }
+void LiveServer::stepped(std::int64_t step, double loss) { state_->stepped(step, loss); }
+void LiveServer::finish(const nlohmann::ordered_json& data) { state_->finish(data); }
+
+}  // namespace handgrad::cli

@@ -1,0 +1,45 @@
+// LiveServer: the page of a run that goes on, for browsers on the same machine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace handgrad::cli {
+
+/// Serves on 127.0.0.1 only, from threads of its own. `/` is the page, `/events` sends its news: an event "data" with all
+/// that the page shows, gathered from the run's folder while somebody looks; between them events "step" with step and
+/// loss, ten a second at most; "end" when no more will come. A viewer that is slow misses news, it delays nobody: for
+/// each only the newest is kept. Requests under another host name, or from the page of another origin, get status 403.
+///
+/// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests sixty times as
+/// long as it has had a processor.
+class LiveServer {
+ public:
+  /// Listens. `port` 0: any that is free. Error when it is taken.
+  explicit LiveServer(int port);
+  /// Ends every connection.
+  ~LiveServer();
+  LiveServer(const LiveServer&) = delete;
+  LiveServer& operator=(const LiveServer&) = delete;
+
+  /// "http://127.0.0.1:8266/"
+  std::string url() const;
+  /// From now on there is a run to look at.
+  void begin(const std::filesystem::path& folder);
+  /// After each step.
+  void stepped(std::int64_t step, double loss);
+  /// The training is over: viewers get `data`, the run's report_data with the row through the norms, and the end. Null:
+  /// they get the end alone. What is served from now on does not change.
+  void finish(const nlohmann::ordered_json& data);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace handgrad::cli

@@ -1,0 +1,68 @@
+// What a training run shows: a heading, rows that stay, a line that lives, and the table at the end.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "handgrad/cli/movement_table.h"
+#include "handgrad/train/session.h"
+
+namespace handgrad::cli {
+
+/// How fast a run may go, for those who watch it. It only waits; it changes no number.
+struct Pace {
+  double steps_per_second = 0;  ///< 0: as fast as it can
+  bool by_key = false;          ///< one step for each Enter
+  /// "20" or "key"; ValueError for anything else.
+  static Pace parse(const std::string& text);
+};
+
+struct ProgressOptions {
+  bool quiet = false;
+  Pace pace;
+  std::string title;                ///< the run's name, "toy"
+  std::filesystem::path recording;  ///< of a run that goes on: where its parameters began
+  std::vector<std::string> notes;   ///< things to tell the user once
+};
+
+class Progress final : public train::SessionListener {
+ public:
+  Progress(const train::Run& run, ProgressOptions options);
+
+  void started(const train::Run& run, std::optional<double> validation_loss) override;
+  void stepped(const train::Run& run, const train::StepReport& report,
+               std::optional<double> validation_loss) override;
+
+  /// The table of where everything ended, and the loss before and after.
+  void finished(const train::Run& run) const;
+  const Movement& movement() const { return movement_; }
+  /// Takes the live line away, so that other text can be written.
+  void clear_line();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void row(std::int64_t step, std::optional<double> loss, std::optional<double> validation_loss) const;
+  void explain_first_step(const train::Run& run, const train::StepReport& report);
+  void live(const train::Run& run, const train::StepReport& report);
+  void wait(const train::Run& run, std::int64_t step);
+
+  ProgressOptions options_;
+  Movement movement_;
+  Layout layout_;
+  bool on_terminal_, line_shown_ = false;
+  std::string first_step_note_;
+  std::optional<double> first_loss_, last_loss_;
+  std::int64_t first_step_ = 0;
+  Clock::time_point start_, last_live_, next_step_;
+};
+
+/// What the run is made of, four lines, broken so that they fit.
+std::string describe(const train::Run& run, const std::string& title, const std::vector<std::string>& notes,
+                     std::size_t columns);
+
+}  // namespace handgrad::cli

@@ -1,0 +1,53 @@
+// handgrad report RUN [RUN_B]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "handgrad/cli/verbs.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/train/run_folder.h"
+#include "handgrad/view/report.h"
+
+namespace handgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Request {
+  std::string run, other, out;
+};
+
+/// In the run's own folder; that of two runs, which belongs to neither, where the program was called.
+fs::path out_of(const Request& request) {
+  if (!request.out.empty()) return request.out;
+  if (request.other.empty()) return fs::path(request.run) / view::kReportFile;
+  return train::run_name(request.run) + "-and-" + train::run_name(request.other) + ".html";
+}
+
+int report(const Request& request) {
+  std::vector<fs::path> runs{request.run};
+  if (!request.other.empty()) runs.push_back(request.other);
+  const fs::path out = out_of(request);
+  view::write_report(runs, out);
+  fmt::print("{}\n", out.generic_string());
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Chosen& chosen) {
+  auto request = std::make_shared<Request>();
+  CLI::App* verb =
+      app.add_subcommand("report", "one page with all of a run, or two runs side by side")->group("look");
+  verb->add_option("run", request->run, "a run's folder; the run may be finished, stopped or going on")
+      ->option_text("RUN")
+      ->required();
+  verb->add_option("other", request->other, "another run to compare it with")->option_text("RUN_B");
+  verb->add_option("--out", request->out, "the HTML file (default: report.html in the run's folder)")
+      ->option_text("FILE");
+  verb->callback([request, &chosen] { chosen.action = [request] { return report(*request); }; });
+}
+
+}  // namespace handgrad::cli

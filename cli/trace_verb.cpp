@@ -1,0 +1,166 @@
+// handgrad trace RUN_OR_CONFIG --out FILE and --graph FILE, handgrad trace --compare A B
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "handgrad/cli/terminal.h"
+#include "handgrad/cli/verbs.h"
+#include "handgrad/core/error.h"
+#include "handgrad/data/fixed_batch.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/train/checkpoint.h"
+#include "handgrad/train/run.h"
+#include "handgrad/view/text.h"
+#include "handgrad/view/trace.h"
+#include "handgrad/view/trace_graph.h"
+
+namespace handgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Request {
+  ConfigOptions config;
+  std::string out, graph, weights, batch;
+  std::optional<std::int64_t> depth;
+  std::vector<std::string> compare;
+  double tolerance = 1e-5;
+  bool overwrite = false;
+};
+
+int compare(const Request& request) {
+  const view::TraceComparison comparison = view::compare_traces(request.compare[0], request.compare[1]);
+  fmt::print("A  {}\nB  {}\n\n{}", request.compare[0], request.compare[1],
+             view::text(comparison, request.tolerance));
+  return comparison.equal(request.tolerance) ? 0 : 1;
+}
+
+void check(const Request& request) {
+  if (request.config.config.empty())
+    throw ValueError("trace", "needs a run or a config, or two files to compare", {},
+                     io::program_name() + " trace configs/toy.json --out toy.safetensors");
+  if (request.out.empty() && request.graph.empty())
+    throw ValueError("trace", "needs --out FILE, where the numbers go, or --graph FILE.dot");
+  const std::string kind = fs::path(request.graph).extension().string();
+  if (!request.graph.empty() && kind != ".dot" && kind != ".svg")
+    throw ValueError("trace",
+                     fmt::format("--graph must name a .dot or a .svg file, got '{}'", request.graph));
+  if (request.depth && request.graph.empty())
+    throw ValueError("trace", "--depth belongs to --graph FILE.dot");
+  for (const auto& [option, file] : {std::pair{"--out", request.out}, {"--graph", request.graph}})
+    if (!file.empty() && fs::exists(file) && !request.overwrite)
+      throw Error("trace", fmt::format("{} '{}' is there already", option, file), {},
+                  "--overwrite, or another name");
+}
+
+void print_numbers(const std::vector<io::NamedArray>& arrays, const std::string& file) {
+  fmt::print(
+      "{} tensors in {}\n{}", arrays.size(), file,
+      view::next_lines(
+          {{fmt::format("{} inspect {} norm1 --values", io::program_name(), io::shell_word(file)),
+            "one of its tensors"},
+           {fmt::format("{} trace --compare {} OTHER.safetensors", io::program_name(), io::shell_word(file)),
+            "where another one departs"}},
+          terminal_columns()));
+}
+
+/// Draws the graph, and says what was drawn.
+std::string write_graph(const Request& request, const view::RecordedGraph& graph,
+                        const models::Model& model) {
+  const auto parameters = model.named_parameters();
+  const view::GraphDrawing drawing = view::draw(graph, parameters, request.config.config, request.depth);
+  view::write_graph(drawing, request.graph);
+  std::string said = fmt::format("graph of {} operations and {} parameters in {}\n",
+                                 graph.operations().size(), parameters.size(), request.graph);
+  if (drawing.closed > 0)
+    said += fmt::format("drawn as {} boxes: a module deeper than {} is one box; --depth chooses\n",
+                        drawing.boxes, *drawing.depth);
+  return said;
+}
+
+int write_trace(const Request& request) {
+  check(request);
+  request.config.apply_threads();
+  const fs::path path = request.config.config;
+  const bool is_run = fs::is_directory(path);
+  train::RunContext context;
+  std::string weights = request.weights;
+  if (is_run) {
+    const fs::path checkpoint = train::checkpoint_of(path);
+    context.tokenizer = train::read_checkpoint_state(checkpoint).tokenizer;
+    if (weights.empty()) weights = checkpoint.string();
+  }
+  context.weights_follow = !weights.empty();
+  const train::Run run(
+      train::ConfigDocument::load(is_run ? path / "config.json" : path, request.config.all_sets()), context);
+  if (!weights.empty()) train::load_weights(weights, run.model());
+  data::Batch batch;
+  if (request.batch.empty()) {
+    run.data().training->fill(batch, {});
+  } else {
+    batch = data::read_batch(request.batch, run.model().vocab_size());
+  }
+  view::RecordedGraph recorded("", view::Record::shapes);
+  std::vector<io::NamedArray> arrays;
+  if (request.graph.empty()) {
+    arrays = view::trace(run.model(), batch);
+  } else {
+    const GraphObserverGuard guard(recorded);
+    arrays = view::trace(run.model(), batch);
+  }
+  const std::string drawn = request.graph.empty() ? "" : write_graph(request, recorded, run.model());
+  if (!request.out.empty()) io::write_safetensors(request.out, arrays);
+  const double loss = arrays.front().array.value(0);
+  fmt::print("loss {} of {} rows of {} tokens\n{}", std::isnan(loss) ? "NaN" : fmt::format("{:.9g}", loss),
+             batch.rows, batch.cols, drawn);
+  if (!request.out.empty()) print_numbers(arrays, request.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Chosen& chosen) {
+  auto request = std::make_shared<Request>();
+  CLI::App* verb =
+      app.add_subcommand("trace",
+                         "every number of one forward and backward pass, or its graph; or compare two")
+          ->group("prove");
+  request->config.add_to(*verb, false);
+  verb->add_option("--out", request->out, "the safetensors file to write")->option_text("FILE");
+  verb->add_option("--graph", request->graph,
+                   "draw the graph of the pass: operations, parameters and gradient norms, as text for "
+                   "Graphviz, or with its program dot as a picture")
+      ->option_text("FILE.dot|FILE.svg");
+  verb->add_option("--depth", request->depth,
+                   "draw a module deeper than N as one box (default: every operation up to 150, else as "
+                   "deep as leaves 150 boxes)")
+      ->option_text("N")
+      ->check(between(0, 1000));
+  verb->add_flag("--overwrite", request->overwrite, "replace the file that is there");
+  verb->add_option("--weights", request->weights,
+                   "the weights of this run, checkpoint or safetensors file (default: the run's last, or "
+                   "first weights)")
+      ->option_text("FILE");
+  verb->add_option("--batch", request->batch,
+                   "a file {\"inputs\": [[...]], \"targets\": [[...]]} (default: the run's first batch)")
+      ->option_text("FILE");
+  verb->add_option("--compare", request->compare,
+                   "two traces: how far each tensor differs; status 1 if too far")
+      ->option_text("A B")
+      ->expected(2);
+  verb->add_option("--tolerance", request->tolerance,
+                   "what is too far, against the largest number of the tensor (default 1e-5)")
+      ->option_text("X")
+      ->check(at_least(0));
+  verb->callback([request, &chosen] {
+    chosen.action = [request] {
+      return request->compare.empty() ? write_trace(*request) : compare(*request);
+    };
+  });
+}
+
+}  // namespace handgrad::cli

@@ -1,0 +1,304 @@
+// handgrad train CONFIG
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/cli/dry_run.h"
+#include "handgrad/cli/live.h"
+#include "handgrad/cli/progress.h"
+#include "handgrad/cli/signals.h"
+#include "handgrad/cli/terminal.h"
+#include "handgrad/cli/verbs.h"
+#include "handgrad/core/error.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/train/checkpoint.h"
+#include "handgrad/train/run_folder.h"
+#include "handgrad/train/samples.h"
+#include "handgrad/train/session.h"
+#include "handgrad/view/report.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct TrainOptions {
+  ConfigOptions config;
+  std::string out, resume, weights, pace, log_level = "warn";
+  bool overwrite = false, dry_run = false, quiet = false;
+  std::optional<int> serve;  // a port
+};
+
+constexpr std::size_t kSampleIndent = 14;  // "text before  " and the first character
+
+/// What the model writes, as much as the terminal has room for on one line.
+std::string short_sample(const train::Run& run) {
+  const auto room = static_cast<std::int64_t>(terminal_columns() - kSampleIndent);
+  return train::sample_text(run, std::min(train::kSampleTokens, room));
+}
+
+/// log.txt of the run; from `level` on also stderr, where errors are told by the program itself.
+std::shared_ptr<spdlog::logger> open_log(const train::RunFolder& folder, const std::string& level) {
+  const auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>((folder.path() / "log.txt").string());
+  const auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  file->set_pattern("%Y-%m-%d %H:%M:%S  %l  %v");
+  file->set_level(spdlog::level::info);
+  terminal->set_pattern("%l: %v");
+  terminal->set_level(spdlog::level::from_str(level));
+  auto log = std::make_shared<spdlog::logger>("run", spdlog::sinks_init_list{file, terminal});
+  log->flush_on(spdlog::level::info);
+  return log;
+}
+
+// ---- Which config, which folder
+
+void check_options(const TrainOptions& options) {
+  if (options.config.config.empty() && options.resume.empty())
+    throw ValueError("train", "needs a config", {}, io::program_name() + " train configs/toy.json");
+  if (options.resume.empty()) return;
+  const std::pair<const char*, bool> others[] = {{"--out", !options.out.empty()},
+                                                 {"--overwrite", options.overwrite},
+                                                 {"--weights", !options.weights.empty()}};
+  for (const auto& [name, given] : others)
+    if (given)
+      throw ValueError("train",
+                       fmt::format("{} cannot be given with --resume, which goes on in the run's own "
+                                   "folder with the run's own weights",
+                                   name));
+}
+
+/// runs/toy for configs/toy.json.
+fs::path folder_of(const TrainOptions& options) {
+  if (!options.resume.empty()) return options.resume;
+  if (!options.out.empty()) return options.out;
+  return fs::path("runs") / fs::path(options.config.config).stem();
+}
+
+/// The command line, then CONFIG if it is given, then the run's own. Where the last call stopped is not where this one
+/// shall.
+train::ConfigDocument load_document(const TrainOptions& options) {
+  std::vector<std::string> sets = options.config.all_sets();
+  if (!options.config.config.empty()) return train::ConfigDocument::load(options.config.config, sets);
+  sets.insert(sets.begin(), "train.stop_after=0");
+  return train::ConfigDocument::load(train::RunFolder::open(options.resume).path() / "config.json", sets);
+}
+
+/// "train.steps was 300, is 500": what differs from the config that the run had so far.
+std::vector<std::string> changes(const Json& before, const Json& now) {
+  std::vector<std::string> lines;
+  const Json old_keys = before.flatten(), new_keys = now.flatten();
+  const auto value = [](const Json& keys, const std::string& key) {
+    return keys.contains(key) ? keys[key].dump() : std::string("not given");
+  };
+  Json all = old_keys;
+  all.update(new_keys);
+  for (const auto& [pointer, unused] : all.items()) {
+    const std::string was = value(old_keys, pointer), is = value(new_keys, pointer);
+    if (was != is && pointer != "/train/stop_after")
+      lines.push_back(fmt::format("{} was {}, is {}", pointer, was, is));
+  }
+  return lines;
+}
+
+// ---- The run
+
+/// Brings the trainer to where `checkpoint` stands, and says in which ways the config and the data are not what they were.
+std::vector<std::string> go_on(const fs::path& checkpoint, train::Run& run) {
+  const train::CheckpointState state = train::load_checkpoint(checkpoint, run.trainer());
+  std::vector<std::string> lines = changes(Json::parse(state.config), run.effective());
+  if (const std::string now = run.origin().data; now != state.data)
+    lines.push_back(fmt::format("the data were {}, are {}", state.data, now));
+  return lines;
+}
+
+void print_stopped(const train::Run& run, const std::string& folder) {
+  fmt::print(stderr,
+             "\nstopped after step {} of {}; everything is saved in {}\n  go on: {} train --resume {}\n",
+             run.trainer().step_count(), run.steps(), folder, io::program_name(), io::shell_word(folder));
+}
+
+void print_nothing_to_do(const train::Run& run, const std::string& folder) {
+  const std::int64_t step = run.trainer().step_count();
+  if (step < run.steps()) {
+    fmt::print("{} stands at step {} already, train.stop_after is {}\n", folder, step, run.last_step());
+    return;
+  }
+  fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
+             folder, step, run.steps(), io::program_name(), io::shell_word(folder), 2 * step);
+}
+
+void print_saved(const std::string& folder, const train::Run& run, const Movement& movement) {
+  const std::string word = io::shell_word(folder);
+  std::vector<std::pair<std::string, std::string>> next;
+  if (!run.inspected().empty()) {
+    std::string kinds;  // " scale shift", or what else the model's norms learn
+    for (const std::string& kind : movement.kinds()) kinds += " " + kind;
+    next.emplace_back(fmt::format("{} inspect {}{}", io::program_name(), word, kinds),
+                      "the way of each norm, step by step");
+  }
+  next.emplace_back(fmt::format("{} generate {} --prompt \"The \"", io::program_name(), word),
+                    "what it writes");
+  fmt::print("\nsaved in {0}     the page: {0}/{1}\n{2}", folder, view::kReportFile,
+             view::next_lines(next, terminal_columns()));
+}
+
+/// Warns where `attempt` fails: a page is worth no more, the training has been saved.
+template <class Attempt>
+void or_warn(spdlog::logger& log, const char* what, const Attempt& attempt) {
+  try {
+    attempt();
+  } catch (const std::exception& error) {
+    log.warn("{}: {}", what, error.what());
+  }
+}
+
+/// The page in the run's folder, and the last of the one that is served.
+void leave_page(const train::Run& run, const fs::path& folder, Live& live, spdlog::logger& log) {
+  Json data;
+  or_warn(log, "there is no page", [&] {
+    data = view::report_data(folder, {.run = &run});
+    view::write_run_report(data, folder);
+  });
+  or_warn(log, "the page that is served is not the last", [&] { live.finished(data); });
+}
+
+train::Ending train_session(train::Run& run, train::RunFolder folder, Live& live, Progress& progress,
+                            spdlog::logger& log, const std::atomic<bool>& stop) {
+  log.info("step {} of {}", run.trainer().step_count(), run.steps());
+  const fs::path path = folder.path();
+  try {
+    train::Session session(run, std::move(folder), live);
+    live.begin(path);
+    const train::Ending ending = session.train();
+    progress.clear_line();
+    log.info("{} at step {}", ending == train::Ending::finished ? "finished" : "stopped",
+             run.trainer().step_count());
+    leave_page(run, path, live, log);
+    return ending;
+  } catch (const std::exception& error) {
+    progress.clear_line();
+    const auto* non_finite = dynamic_cast<const train::NonFiniteError*>(&error);
+    if (non_finite != nullptr) {
+      leave_page(run, path, live, log);
+    } else {  // the folder may be gone
+      or_warn(log, "the page that is served has no end", [&] { live.finished(nullptr); });
+    }
+    spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
+    file.log({"run", spdlog::level::err, error.what()});
+    file.flush();
+    if (non_finite != nullptr) live.stay(stop, non_finite->message());
+    throw;
+  }
+}
+
+int train_run(const TrainOptions& options) {
+  check_options(options);
+  options.config.apply_threads();
+  const Pace pace = Pace::parse(options.pace);
+  const fs::path path = folder_of(options);
+  const bool resumed = !options.resume.empty();
+  train::RunFolder::Lock lock;
+  if (!options.dry_run) {
+    lock.take(path);  // before anything in it is put in order, read or replaced
+    if (resumed) train::RunFolder::recover(path);
+  }
+  StopOnSignal signals;
+  const train::ConfigDocument document = load_document(options);
+  const fs::path checkpoint = resumed ? train::checkpoint_of(path) : fs::path();
+  train::Run run(document,
+                 {.stop = &signals.requested(),
+                  .tokenizer = resumed ? train::read_checkpoint_state(checkpoint).tokenizer : nullptr,
+                  .weights_follow = !options.weights.empty() || (resumed && !options.dry_run)});
+  if (!options.weights.empty()) train::load_weights(options.weights, run.model());
+  if (options.dry_run) {
+    dry_run(run, train::run_name(folder_of(options)));
+    return 0;
+  }
+  std::vector<std::string> notes = run.notes();
+  if (resumed)
+    for (std::string& change : go_on(checkpoint, run)) notes.push_back(std::move(change));
+  if (resumed && run.trainer().step_count() >= run.last_step()) {
+    print_nothing_to_do(run, path.string());
+    return 0;
+  }
+  train::RunFolder folder =
+      resumed ? train::RunFolder::open(path)
+              : train::RunFolder::create(path, options.overwrite ? train::RunFolder::Existing::overwrite
+                                                                 : train::RunFolder::Existing::refuse);
+  lock.take(path);  // of a folder that was not there before
+  const auto log = open_log(folder, options.log_level);
+  for (const std::string& note : notes) log->info(note);
+
+  const std::string before = options.quiet ? "" : short_sample(run);
+  Progress progress(run, {.quiet = options.quiet,
+                          .pace = pace,
+                          .title = train::run_name(folder_of(options)),
+                          .recording = resumed ? folder.recording() : fs::path(),
+                          .notes = notes});
+  Live live(progress, options.serve);
+  signals.listen();
+  const train::Ending ending =
+      train_session(run, std::move(folder), live, progress, *log, signals.requested());
+  if (ending == train::Ending::stopped) {
+    print_stopped(run, path.generic_string());
+    return signals.exit_status();
+  }
+  progress.finished(run);
+  if (!options.quiet) {
+    if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, short_sample(run));
+    print_saved(path.generic_string(), run, progress.movement());
+  }
+  live.stay(signals.requested(), "trained");
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* verb =
+      app.add_subcommand("train", "train a model from a config, or go on with a run")->group("train");
+  options->config.add_to(*verb, false);
+  verb->add_option("--out", options->out, "the run's folder (default: runs/ and the config's name)")
+      ->option_text("DIR");
+  verb->add_flag("--overwrite", options->overwrite, "replace the run that the folder holds");
+  verb->add_option("--resume", options->resume, "go on with the run in this folder")->option_text("DIR");
+  verb->add_option("--weights", options->weights,
+                   "start from the weights of a run, a checkpoint or a safetensors file")
+      ->option_text("FILE");
+  verb->add_option("--pace", options->pace, "at most so many steps a second, or 'key': one for each Enter")
+      ->option_text("N|key");
+  verb->add_option(
+          "--serve", options->serve,
+          "show the page while it trains, on this machine only (port 8266, 0: any that is free); it stays "
+          "until Ctrl-C")
+      ->option_text("[PORT]")
+      ->expected(0, 1)
+      ->default_str("8266")
+      ->check(between(0, 65535));
+  verb->add_flag("--dry-run", options->dry_run,
+                 "show parameters, memory and the time of a few steps; write nothing");
+  verb->add_flag_callback(
+      "--find-nan", [options] { options->config.sets.push_back("train.find_nan=true"); },
+      "look at every operation of every step: names the first that gives NaN or infinity");
+  verb->add_flag("--quiet", options->quiet, "no progress and no tables");
+  verb->add_option("--log-level", options->log_level,
+                   "what is logged to stderr: info, warn (default) or error; log.txt has it from info on")
+      ->option_text("LEVEL")
+      ->check(one_of({"info", "warn", "error"}));
+  verb->footer(
+      "examples  train configs/toy.json --pace 20\n"
+      "          train configs/toy.json --set train.steps=500 --set optimizer.lr=3e-3 --out runs/long\n"
+      "          train --resume runs/long");
+  verb->callback([options, &chosen] { chosen.action = [options] { return train_run(*options); }; });
+}
+
+}  // namespace handgrad::cli

@@ -1,0 +1,123 @@
+// Sheet: arithmetic written down line by line, as a person would. Each operation fills one in; layout, shortening and the
+// work sheet with gaps are the same for all.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "handgrad/view/explain/numbers.h"
+
+namespace handgrad::view::explain {
+
+/// Whether a number was given or computed: a work sheet leaves a gap for computed ones.
+enum class Origin { computed, given };
+
+// ---- Parts of a sentence beside words
+
+/// A number. A double converts to a computed one.
+struct Number {
+  Number(double number, Origin from = Origin::computed,
+         int significant = kDigits)  // NOLINT(google-explicit-constructor)
+      : value(number), origin(from), digits(significant) {}
+  double value;
+  Origin origin;
+  int digits;
+};
+inline Number given(double value) { return {value, Origin::given}; }
+inline Number digits(double value, int count) { return {value, Origin::computed, count}; }
+/// "(2 + 2 + 6 - 1)", or "sum S" when there are too many terms.
+struct Sum {
+  std::vector<double> terms;
+  double sum;
+  Origin origin = Origin::computed;
+};
+/// "(1 * -2 + 3 * 4)" without products whose left factor is 0; "0" when all are; "(S)" when there are too many.
+struct Products {
+  std::vector<double> left, right;
+  double sum;
+};
+/// Words that would reveal an answer, and what a work sheet shows instead.
+struct Either {
+  std::string words, on_work_sheet;
+};
+
+/// Words with numbers between them.
+class Sentence {
+ public:
+  Sentence() = default;
+  /// @{ Words alone. Not explicit: most sentences are.
+  Sentence(const char* words) { add(words); }         // NOLINT(google-explicit-constructor)
+  Sentence(const std::string& words) { add(words); }  // NOLINT(google-explicit-constructor)
+  /// @}
+  /// Sentence("sqrt(", 4.0, ")").
+  template <class... Parts>
+  requires(sizeof...(Parts) > 1) explicit Sentence(const Parts&... parts) { add(parts...); }
+
+  /// @{ Appends.
+  Sentence& add(std::string_view words);
+  Sentence& add(const Number& number);
+  Sentence& add(const Sum& sum);
+  Sentence& add(const Products& products);
+  Sentence& add(const Either& either);
+  template <class... Parts>
+  requires(sizeof...(Parts) > 1) Sentence& add(const Parts&... parts) {
+    (add(parts), ...);
+    return *this;
+  }
+  /// @}
+
+  bool empty() const { return pieces_.empty(); }  ///< whether nothing was added
+  std::string text(bool blank) const;             ///< `blank`: with gaps for what is computed
+
+ private:
+  struct Piece {
+    std::string words;
+    bool gap;
+    std::string blank = {};  // the words on a work sheet, when they differ
+  };
+  std::vector<Piece> pieces_;
+};
+
+/// One line of a sheet: a label, then a formula with its row of numbers, or a sentence with a scalar in it.
+struct Line {
+  std::string number = {};           ///< "7", of the line of the forward pass that it belongs to
+  std::string label = {};            ///< "normalized"
+  Sentence words = {};               ///< a formula, or a sentence
+  std::vector<double> row = {};      ///< numbers in columns; none: the line is its sentence
+  Origin origin = Origin::computed;  ///< of the row
+  int digits = kDigits;              ///< of the row's numbers
+  Sentence note = {};                ///< a remark at the right
+};
+
+/// The parts of a sheet that can be asked for alone.
+enum class Part { all, forward, backward, step };
+
+/// Lines under a heading whose rows have equally many columns.
+struct Section {
+  Part part;                               ///< that it belongs to
+  std::string title;                       ///< "FORWARD"
+  std::size_t columns = 0;                 ///< of its rows; 0: no row
+  std::vector<Line> lines = {};            ///< from top to bottom; an empty line is a blank one
+  std::vector<std::string> headings = {};  ///< of the columns; none: [0], [1], ...
+};
+
+/// A whole page.
+struct Sheet {
+  std::string title;                                           ///< what is explained, in which type
+  std::vector<Section> sections = {};                          ///< from top to bottom
+  std::vector<std::pair<std::string, std::string>> next = {};  ///< see next_lines()
+};
+
+/// How a sheet is printed.
+struct SheetOptions {
+  Part part = Part::all;  ///< only these sections
+  bool blank = false;     ///< gaps for every computed number
+};
+
+/// The page, at most 100 columns wide. Rows of more than 8 numbers show the first three and the last.
+std::string text(const Sheet& sheet, const SheetOptions& options);
+
+}  // namespace handgrad::view::explain

@@ -1,0 +1,234 @@
+// inspect for people: what moved, how far, when and why.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <ostream>
+
+#include "handgrad/io/program_name.h"
+#include "handgrad/view/inspect.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::view {
+namespace {
+
+constexpr std::size_t kSparkColumns = 30;  // at most
+constexpr std::size_t kWideColumns = 88;   // of a whole table; on a narrow terminal some are left out
+
+/// Columns of the small pictures beside `others` columns of text.
+std::size_t spark_columns(const InspectOptions& options, std::size_t others) {
+  const std::size_t room = options.columns > others ? options.columns - others : 0;
+  return std::clamp<std::size_t>(room, 3, kSparkColumns);
+}
+
+/// What a parameter is compared with: "1", "0", or "its start" when its elements started apart.
+std::string start_text(const std::vector<double>& start) {
+  const bool one_value =
+      std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
+  return one_value && !start.empty() ? fmt::format("{}", start.front()) : "its start";
+}
+
+/// The way of one recorded parameter through the run: for each step with values how far every element was from its
+/// start, and all that the ranking needs.
+struct Way {
+  std::vector<double> start, last;
+  std::vector<std::int64_t> steps;
+  std::vector<std::vector<double>> distances;  // by element, then step
+  std::vector<double> gradient_sum, gradient_absolute_sum;
+};
+
+Way way_of(const Selection& s, std::size_t parameter) {
+  Way way;
+  for (const std::int64_t step : s.steps(parameter)) {
+    if (!s.history.has_numbers(parameter, step)) continue;
+    train::HistoryStep record = s.history.read(parameter, step);
+    if (way.steps.empty()) {
+      way.start = record.numbers;
+      way.gradient_sum.assign(record.numbers.size(), 0);
+      way.gradient_absolute_sum.assign(record.numbers.size(), 0);
+      way.distances.resize(record.numbers.size());
+    }
+    for (std::size_t i = 0; i < record.numbers.size(); ++i) {
+      way.distances[i].push_back(std::abs(record.numbers[i] - way.start[i]));
+      if (record.gradient.empty()) continue;
+      way.gradient_sum[i] += record.gradient[i];
+      way.gradient_absolute_sum[i] += std::abs(record.gradient[i]);
+    }
+    way.steps.push_back(step);
+    way.last = std::move(record.numbers);
+  }
+  return way;
+}
+
+/// The first step at which `distance` reached half of what it is at the end.
+std::int64_t half_way(const std::vector<double>& distance, const std::vector<std::int64_t>& steps) {
+  for (std::size_t k = 0; k < distance.size(); ++k)
+    if (distance[k] >= distance.back() / 2) return steps[k];
+  return steps.back();
+}
+
+// ---- A whole run, several parameters
+
+/// What is drawn of a parameter: its largest distance from the start, or the norm of its gradient or update.
+struct Drawn {
+  std::vector<double> heights;
+  std::vector<std::int64_t> steps;
+  std::optional<train::Statistics> last;
+};
+
+Drawn drawn(const Selection& s, std::size_t parameter) {
+  Drawn d;
+  for (const std::int64_t step : s.steps(parameter)) {
+    const train::HistorySummary summary = s.history.summary(parameter, step);
+    const std::optional<double> height = s.history.of() == train::Quantity::value      ? summary.distance
+                                         : s.history.of() == train::Quantity::gradient ? summary.gradient_norm
+                                                                                       : summary.update_norm;
+    d.heights.push_back(height.value_or(0));
+    d.steps.push_back(step);
+    d.last = summary.statistics;
+  }
+  return d;
+}
+
+void write_overview(const Selection& s, const InspectOptions& options, std::ostream& out) {
+  const bool value = s.history.of() == train::Quantity::value;
+  std::size_t width = 0;
+  for (const std::size_t i : s.parameters) width = std::max(width, s.history.entries()[i].name.size());
+  const std::string what =
+      value ? "distance from the start" : fmt::format("|{}|", train::name_of(s.history.of()));
+  out << wrapped(fmt::format("{}, steps {} to {}; each line is drawn to its own height", what,
+                             s.steps(s.parameters.front()).front(), s.last),
+                 0, options.columns)
+      << "\n\n";
+  const std::size_t spark = spark_columns(options, width + (value ? 33 : 31));
+  const std::size_t columns = std::min(spark, s.steps(s.parameters.front()).size());
+  out << fmt::format("{:<{}}  {}\n", "", width + 2 + columns,
+                     value ? "      farthest     half of it" : " largest               last");
+  double largest = -1;
+  std::string largest_name;
+  for (const std::size_t i : s.parameters) {
+    const std::string& name = s.history.entries()[i].name;
+    const Drawn d = drawn(s, i);
+    const auto top = std::max_element(d.heights.begin(), d.heights.end());
+    out << fmt::format("{:<{}}  {}  ", name, width, sparkline(d.heights, *top, spark, options.ascii));
+    if (value && d.last) {
+      out << fmt::format("{:>6} {:>7}    by step {}\n", fmt::format("[{}]", d.last->farthest),
+                         fixed_text(d.last->farthest_value, 3), half_way(d.heights, d.steps));
+    } else {
+      out << fmt::format("{:>8.3g} step {:<4} {:>8.3g}\n", *top,
+                         d.steps[static_cast<std::size_t>(top - d.heights.begin())], d.heights.back());
+    }
+    if (d.heights.back() > largest) {
+      largest = d.heights.back();
+      largest_name = name;
+    }
+  }
+  const std::string command =
+      fmt::format("{} inspect {} {}", io::program_name(), io::shell_word(s.title), largest_name);
+  out << (value
+              ? next_lines({{command, "its features, and why they moved"}}, options.columns)
+              : next_lines(
+                    {{fmt::format("{} --of {} --step last --values", command, train::name_of(s.history.of())),
+                      "every number of it"}},
+                    options.columns));
+}
+
+// ---- A whole run, one parameter
+
+constexpr std::size_t kFeatureColumns = 42;  // beside the picture
+
+/// Of the column of values.
+std::size_t value_width(const Way& way) {
+  std::size_t width = 6;
+  for (const double value : way.last) width = std::max(width, fixed_text(value, 3).size());
+  return width;
+}
+
+void write_feature(const Way& way, std::size_t i, std::size_t width, double top,
+                   const InspectOptions& options, std::ostream& out) {
+  out << fmt::format(
+      "  {:>7}  {:>{}}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
+      width, sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
+      half_way(way.distances[i], way.steps), agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
+}
+
+void write_ranking(const Selection& s, const InspectOptions& options, std::ostream& out) {
+  constexpr std::size_t kFirst = 5, kLastOnes = 3;
+  const std::size_t parameter = s.parameters.front();
+  const train::History::Entry& p = s.history.entries()[parameter];
+  const Way way = way_of(s, parameter);
+  std::vector<std::size_t> ranked(way.last.size());
+  std::iota(ranked.begin(), ranked.end(), std::size_t{0});
+  const auto distance = [&](std::size_t i) {  // what is no number counts as farthest
+    const double d = way.distances[i].back();
+    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  };
+  std::stable_sort(ranked.begin(), ranked.end(), [&](auto a, auto b) { return distance(a) > distance(b); });
+  double top = 0;
+  for (const auto& element : way.distances)
+    top = std::max(top, *std::max_element(element.begin(), element.end()));
+
+  const std::int64_t every = s.history.recording()->every();
+  out << fmt::format("{} {}, steps 0 to {}{};{}all lines to the same height, {}\n\n", p.name, p.shape.text(),
+                     way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
+                     options.columns < kWideColumns ? "\n" : " ", fixed_text(top, 3));
+  const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
+  const std::size_t width = value_width(way);
+  out << fmt::format("  {:>7}  {:>{}}   {:<{}}  {:<9}  {}\n", "feature", "value", width,
+                     "distance from " + start_text(way.start), columns, "half way",
+                     options.columns < kWideColumns ? "agreement" : "agreement of gradients");
+  const bool shorten = !options.all && ranked.size() > kFirst + kLastOnes + 1;
+  for (std::size_t k = 0; k < ranked.size(); ++k) {
+    if (shorten && k == kFirst) {
+      out << fmt::format("  {:>7}  {} more: --all\n", "...", ranked.size() - kFirst - kLastOnes);
+      k = ranked.size() - kLastOnes;
+    }
+    write_feature(way, ranked[k], width, top, options, out);
+  }
+  out << "\n  agreement  "
+      << wrapped(
+             fmt::format(
+                 "|sum of gradients| / sum of |gradients|{}: 1 when every step pushed the same way, 0 when "
+                 "the pushes cancel. AdamW makes a steady small gradient go further than a large one that "
+                 "changes its sign; with SGD the way is exactly lr * sum of gradients.",
+                 every == 1 ? "" : fmt::format(", of the recorded steps, every {}th", every)),
+             13, options.columns)
+      << "\n";
+  out << next_lines(
+      {{fmt::format("{} inspect {} {} --step 1:{}", io::program_name(), io::shell_word(s.title), p.name,
+                    std::min<std::int64_t>(5, s.last)),
+        "its first steps, in numbers"},
+       {fmt::format("{} inspect {} {} --format csv", io::program_name(), io::shell_word(s.title), p.name),
+        "every number"}},
+      options.columns);
+}
+
+}  // namespace
+
+void write_table(const Selection& selection, const InspectOptions& options, std::ostream& out) {
+  Selection recorded = selection, saved = selection;
+  const auto is_saved = [&](std::size_t i) { return selection.history.from_checkpoints(i); };
+  std::erase_if(recorded.parameters, is_saved);
+  std::erase_if(saved.parameters, [&](std::size_t i) { return !is_saved(i); });
+  if (!selection.whole_run) {
+    write_steps(selection, options, out);
+  } else {
+    if (selection.parameters.size() == 1 && saved.parameters.empty() &&
+        selection.history.of() == train::Quantity::value)
+      write_ranking(recorded, options, out);
+    else if (!recorded.parameters.empty())
+      write_overview(recorded, options, out);
+    if (!recorded.parameters.empty() && !saved.parameters.empty()) out << "\n";
+    if (!saved.parameters.empty()) write_steps(saved, options, out);
+  }
+  if (!selection.to_record.empty() && selection.history.of() == train::Quantity::value)
+    out << "\n"
+        << wrapped(fmt::format("not recorded: values at the checkpoints, steps {}; to record it, train with",
+                               steps_text(selection.history.checkpoint_steps())),
+                   0, options.columns)
+        << "\n  " << selection.to_record << "\n";
+}
+
+}  // namespace handgrad::view

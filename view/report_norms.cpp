@@ -1,0 +1,231 @@
+#include "handgrad/view/report_norms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "handgrad/train/recording.h"
+#include "handgrad/view/inspect.h"
+#include "handgrad/view/report_data.h"
+#include "handgrad/view/text.h"
+
+namespace handgrad::view {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostColumns = 301, kLeastColumns = 61;
+constexpr std::size_t kEnoughFeatures = 24, kLeastFeatures = 8;
+constexpr std::size_t kMostFeatures =
+    192;  // more rows than this nobody reads, and they make the page slow to open
+
+/// How much of a recording goes into a page.
+struct Plan {
+  std::vector<std::size_t> parameters;  // vectors
+  std::vector<std::int64_t> columns;
+  std::size_t features = 0;  // of each parameter, at most
+};
+
+Plan make_plan(const train::Recording& recording, std::size_t budget) {
+  Plan plan;
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < recording.parameters().size(); ++i) {
+    const Shape& shape = recording.parameters()[i].shape;
+    if (shape.rank() != 1 || shape.numel() == 0) continue;
+    plan.parameters.push_back(i);
+    all += static_cast<std::size_t>(shape.numel());
+    plan.features = std::max(plan.features, static_cast<std::size_t>(shape.numel()));
+  }
+  const std::int64_t records = recording.step_count();
+  const std::size_t cells = budget / (3 * size_of(recording.dtype()));
+  auto columns = static_cast<std::size_t>(std::min(records, kMostColumns));
+  const std::size_t count = std::max<std::size_t>(plan.parameters.size(), 1);
+  if (all * columns > cells) {
+    if (cells / (count * columns) < kEnoughFeatures)
+      columns = std::min(columns, std::max<std::size_t>(kLeastColumns, cells / (count * kEnoughFeatures)));
+    plan.features = std::max(kLeastFeatures, cells / (count * columns));
+  }
+  plan.features = std::min(plan.features, kMostFeatures);
+  plan.columns = column_steps(recording.steps(0, recording.last_step()), static_cast<std::int64_t>(columns));
+  return plan;
+}
+
+/// What is added up over every record, drawn or not.
+struct Sums {
+  explicit Sums(std::size_t size) : sum(size), absolute(size), below(size), half(size, -1) {}
+
+  void add(const train::RecordedStep& record, const std::vector<double>& start,
+           const std::vector<double>& last) {
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      if (half[i] < 0 && std::abs(record.value[i] - start[i]) >= std::abs(last[i] - start[i]) / 2)
+        half[i] = record.step;
+      if (record.gradient.empty()) continue;
+      sum[i] += record.gradient[i];
+      absolute[i] += std::abs(record.gradient[i]);
+      if (record.gradient[i] < 0) below[i] += 1;
+    }
+    if (!record.gradient.empty()) gradients += 1;
+  }
+
+  std::vector<double> sum, absolute, below;
+  std::vector<std::int64_t> half;
+  double gradients = 0;
+};
+
+/// Farthest first; a distance that is not a number counts as farthest.
+std::vector<std::size_t> ranking(const std::vector<double>& start, const std::vector<double>& last) {
+  std::vector<std::size_t> ranked(start.size());
+  std::iota(ranked.begin(), ranked.end(), std::size_t{0});
+  const auto distance = [&](std::size_t i) {
+    const double d = std::abs(last[i] - start[i]);
+    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  };
+  std::stable_sort(ranked.begin(), ranked.end(), [&](auto a, auto b) { return distance(a) > distance(b); });
+  return ranked;
+}
+
+/// Two thirds of them from the beginning of a ranking, the rest from its end.
+std::vector<std::size_t> shortened(const std::vector<std::size_t>& ranked, std::size_t most) {
+  if (ranked.size() <= most) return ranked;
+  const auto first = static_cast<std::ptrdiff_t>(most - most / 3);
+  const auto last = static_cast<std::ptrdiff_t>(most / 3);
+  std::vector<std::size_t> chosen(ranked.begin(), ranked.begin() + first);
+  chosen.insert(chosen.end(), ranked.end() - last, ranked.end());
+  return chosen;
+}
+
+/// The series of one parameter, column after column.
+struct Series {
+  std::vector<double> values, gradients, steps, range, mean;  // steps: the value before, or the update
+
+  /// `before`: of the record before; empty when updates are shown.
+  void add(const train::RecordedStep& record, const std::vector<std::size_t>& features,
+           const std::vector<double>& before, const std::vector<double>& start) {
+    for (const std::size_t i : features) {
+      values.push_back(record.value[i]);
+      gradients.push_back(record.gradient.empty() ? std::nan("") : record.gradient[i]);
+      if (before.empty()) {
+        steps.push_back(record.update.empty() ? 0 : record.update[i]);
+      } else {
+        steps.push_back(before[i]);
+      }
+    }
+    const train::Statistics s = train::statistics(record.value, start);
+    range.insert(range.end(), {s.min, s.max});
+    mean.push_back(s.mean);
+  }
+};
+
+Json common_start(const std::vector<double>& start) {
+  const bool common = std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
+  return common ? Json(start.front()) : Json();
+}
+
+/// A part of 1 with as many digits as a page needs.
+Json rounded(const std::vector<double>& parts) {
+  Json list = Json::array();
+  for (const double part : parts) list.push_back(std::round(part * 1e6) / 1e6);
+  return list;
+}
+
+/// What a page shows of one parameter, gathered record after record.
+class ParameterHistory {
+ public:
+  ParameterHistory(const train::Recording& recording, std::size_t parameter, const Plan& plan)
+      : recording_(recording),
+        name_(recording.parameters()[parameter].name),
+        start_(recording.read(parameter, 0).value),
+        last_(recording.read(parameter, recording.last_step()).value),
+        features_(shortened(ranking(start_, last_), plan.features)),
+        sums_(start_.size()) {
+    if (!update_is_recorded()) before_ = start_;
+  }
+
+  void add(const train::RecordedStep& record, bool has_column) {
+    sums_.add(record, start_, last_);
+    if (has_column) series_.add(record, features_, before_, start_);
+    if (!update_is_recorded()) before_ = record.value;
+  }
+
+  Json json(bool all_columns) const {
+    std::vector<double> agreements, below;
+    Json half = Json::array();
+    for (const std::size_t i : features_) {
+      agreements.push_back(agreement(sums_.sum[i], sums_.absolute[i]));
+      below.push_back(sums_.gradients > 0 ? sums_.below[i] / sums_.gradients : 0);
+      half.push_back(sums_.half[i]);
+    }
+    const std::size_t dot = name_.rfind('.');
+    const DType dtype = recording_.dtype();
+    Json json{{"name", name_},
+              {"owner", dot == std::string::npos ? "" : name_.substr(0, dot)},
+              {"kind", name_.substr(dot == std::string::npos ? 0 : dot + 1)},
+              {"size", start_.size()},
+              {"start", common_start(start_)},
+              {"features", features_},
+              {"last", base64(last_, dtype)},
+              {"agreement", rounded(agreements)},
+              {"below", rounded(below)},
+              {"half", half},
+              {"range", base64(series_.range, dtype)},
+              {"mean", base64(series_.mean, DType::float64)},
+              {"values", base64(series_.values, dtype)},
+              {"gradients", base64(series_.gradients, dtype)}};
+    if (update_is_recorded()) {
+      json["updates"] = base64(series_.steps, dtype);
+    } else if (!all_columns) {
+      json["before"] = base64(series_.steps, dtype);
+    }
+    return json;
+  }
+
+ private:
+  bool update_is_recorded() const { return recording_.every() != 1; }
+
+  const train::Recording& recording_;
+  std::string name_;
+  std::vector<double> start_, last_, before_;
+  std::vector<std::size_t> features_;
+  Sums sums_;
+  Series series_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, std::int64_t most) {
+  const auto count = static_cast<std::int64_t>(steps.size());
+  const std::int64_t stride = count <= most ? 1 : (count - 2) / std::max<std::int64_t>(most - 1, 1) + 1;
+  std::vector<std::int64_t> columns;
+  for (std::int64_t i = 0; i < count; i += stride) columns.push_back(steps[static_cast<std::size_t>(i)]);
+  if (count > 0 && columns.back() != steps.back()) columns.push_back(steps.back());
+  return columns;
+}
+
+Json report_norms(const std::filesystem::path& folder, std::size_t budget, const std::atomic<bool>* stop) {
+  if (!std::filesystem::exists(folder / train::kRecordingFile)) return nullptr;
+  const train::Recording recording(folder / train::kRecordingFile);
+  if (recording.step_count() <= 0) return nullptr;
+  const Plan plan = make_plan(recording, budget);
+  std::vector<ParameterHistory> histories;
+  for (const std::size_t i : plan.parameters) histories.emplace_back(recording, i, plan);
+  std::size_t column = 0;
+  recording.for_each_step(plan.parameters, [&](const std::vector<train::RecordedStep>& steps) {
+    check_not_stopped(stop);
+    if (steps.empty()) return;
+    const bool has_column = steps.front().step == plan.columns[column];
+    for (std::size_t k = 0; k < steps.size(); ++k) histories[k].add(steps[k], has_column);
+    column += has_column ? 1 : 0;
+  });
+  const bool all_columns = static_cast<std::int64_t>(plan.columns.size()) == recording.step_count();
+  Json parameters = Json::array();
+  for (const ParameterHistory& history : histories) parameters.push_back(history.json(all_columns));
+  return {{"columns", plan.columns},
+          {"every", recording.every()},
+          {"records", recording.step_count()},
+          {"bytes", size_of(recording.dtype())},
+          {"matrices", recording.parameters().size() - plan.parameters.size()},
+          {"parameters", parameters}};
+}
+
+}  // namespace handgrad::view
