@@ -37,3 +37,20 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/handgrad-config-ver
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/handgrad-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/handgrad-config-version.cmake
         DESTINATION ${package_folder})
+
+# pkg-config: the same libraries without the command line. A library comes before those that it uses.
+set(HANDGRAD_PC_LIBRARIES ${HANDGRAD_FOLDERS})
+list(REMOVE_ITEM HANDGRAD_PC_LIBRARIES cli)
+list(REVERSE HANDGRAD_PC_LIBRARIES)
+list(TRANSFORM HANDGRAD_PC_LIBRARIES PREPEND -lhandgrad_)
+list(JOIN HANDGRAD_PC_LIBRARIES " " HANDGRAD_PC_LIBRARIES)
+set(pc_folder ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH HANDGRAD_PC_PREFIX ${pc_folder} ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" HANDGRAD_PC_PREFIX "${HANDGRAD_PC_PREFIX}")
+configure_file(cmake/handgrad.pc.in ${CMAKE_CURRENT_BINARY_DIR}/handgrad.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/handgrad.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# What a user reads, configures and starts from.
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs configs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        PATTERN Doxyfile EXCLUDE PATTERN namespaces.dox EXCLUDE)
