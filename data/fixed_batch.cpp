@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/io/text_file.h"
 
 namespace handgrad::data {
@@ -101,7 +102,7 @@ Batch parse_batch(const json& object, const std::string& source, std::int64_t vo
 }
 
 Batch read_batch(const std::filesystem::path& path, std::int64_t vocab_size) {
-  const json object = io::read_json_file(path);
+  const json object = io::parse_json(io::read_text_file(path).text, io::quoted(path));
   throw_other_keys(object, io::quoted(path));
   return parse_batch(object, io::quoted(path), vocab_size);
 }

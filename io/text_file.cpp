@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
 
@@ -24,32 +23,7 @@ struct Close {
 
 std::string reason(int error_number) { return std::generic_category().message(error_number); }
 
-// The parser's callback sees keys and the ends of objects, so it can hold the keys of all open objects.
-class DuplicateKeys {
- public:
-  explicit DuplicateKeys(std::string subject) : subject_(std::move(subject)) {}
-
-  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) open_.emplace_back();
-    if (event == Event::object_end) open_.pop_back();
-    if (event == Event::key && !open_.back().insert(parsed.get<std::string>()).second)
-      throw Error(subject_, fmt::format("key {} stands twice in one object", parsed.dump()));
-    return true;
-  }
-
- private:
-  std::string subject_;
-  std::vector<std::set<std::string>> open_;
-};
-
-// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its first part.
-std::string without_id(std::string_view what) {
-  const auto end = what.find("] ");
-  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
-}
-
-// Advice where a file is missing: those of the same kind that stand where it was looked for.
+// Advice for a missing file: the files with the same extension in its folder.
 std::string others_beside(const std::filesystem::path& missing) {
   const std::filesystem::path folder = missing.has_parent_path() ? missing.parent_path() : ".";
   std::error_code none;
@@ -90,16 +64,6 @@ TextFile read_text_file(const std::filesystem::path& path) {
   result.had_byte_order_mark = result.text.starts_with(kByteOrderMark);
   if (result.had_byte_order_mark) result.text.erase(0, kByteOrderMark.size());
   return result;
-}
-
-nlohmann::json read_json_file(const std::filesystem::path& path) {
-  const TextFile file = read_text_file(path);
-  try {
-    return nlohmann::json::parse(file.text, DuplicateKeys(quoted(path)), /*allow_exceptions=*/true,
-                                 /*ignore_comments=*/true);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(quoted(path), without_id(error.what()));
-  }
 }
 
 }  // namespace handgrad::io

@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace handgrad::io {
 
 /// A file as it was read.
@@ -17,10 +15,6 @@ struct TextFile {
 /// The whole of a file. Error with the path in quotes and the reason when it is missing, a folder, not to be
 /// opened or not to be read to its end.
 TextFile read_text_file(const std::filesystem::path& path);
-
-/// The file as JSON: strict, but `//` and `/* */` comments are allowed; a key that comes twice is refused.
-/// Error with path, line and column.
-nlohmann::json read_json_file(const std::filesystem::path& path);
 
 /// A path as messages show it: in quotes.
 std::string quoted(const std::filesystem::path& path);

@@ -3,14 +3,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
@@ -278,22 +275,6 @@ TEST_CASE("text file: H105 what cannot be read is named in quotes with the reaso
   const fs::path bad("/proc/self/mem");  // opens, but has nothing at its beginning
   if (fs::exists(bad))
     CHECK(error_of(bad) == "\"/proc/self/mem\": cannot be read to its end: Input/output error");
-}
-
-TEST_CASE("json file: H81 H82 strict, with comments and a mark, without keys that come twice") {
-  const Folder folder;
-  const auto read = [&](const std::string& text) { return read_json_file(folder.write("a.json", text)); };
-  const std::string name = "\"" + (folder.path() / "a.json").string() + "\": ";
-  CHECK(read("\xEF\xBB\xBF{\"a\": [1, {\"a\": 2}], // note\n \"b\": {\"a\": 3}}") ==
-        nlohmann::json{{"a", {1, {{"a", 2}}}}, {"b", {{"a", 3}}}});
-  CHECK(read("{\"a\": {\"b\": 1}, \"b\": 2}").size() == 2);  // the inner b is closed when the outer comes
-  CHECK(message_of([&] { read("{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}"); }) ==
-        name + "key \"c\" stands twice in one object");
-  CHECK(message_of([&] {
-          read("{\"a\": 1,\n \"b\": NaN}");
-        }).starts_with(name + "parse error at line 2, column 7: "));
-  CHECK(message_of([&] { read("{\"a\": 1,}"); }).starts_with(name + "parse error at line 1, column 9: "));
-  CHECK(message_of([&] { read(""); }).starts_with(name + "parse error at line 1, column 1: "));
 }
 
 TEST_CASE("text: the file is read, encoded and split") {
