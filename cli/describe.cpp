@@ -52,7 +52,7 @@ std::string data_line(const train::Run& run) {
     return data.training_tokens > 0
                ? fmt::format("one batch of {}", view::plural(data.training_tokens, "token", "tokens"))
                : fmt::format("random tokens, {} different", grouped(run.model().vocab_size()));
-  return fmt::format("{} characters, {} different; {} to learn from, {} held back",
+  return fmt::format("{} characters, {} different; {} for training, {} for validation",
                      grouped(data.training_tokens + data.validation_tokens),
                      grouped(run.source().vocab_size()), grouped(data.training_tokens),
                      grouped(data.validation_tokens));

@@ -39,13 +39,13 @@ Layout layout_for(const Movement& movement, std::size_t columns) {
 
 std::string rows_heading(const Movement& movement, Layout layout) {
   if (layout == Layout::narrow) {
-    std::string line = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "held back");
+    std::string line = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "validation");
     for (const std::string& kind : movement.kinds())
       line += fmt::format("  {:>10}", "|" + distance_name(movement, kind) + "|");
     return trimmed(line);
   }
   std::string top = fmt::format("{:6}  {:^16}", "", "loss");
-  std::string below = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "held back");
+  std::string below = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "validation");
   for (const std::string& kind : movement.kinds()) {
     std::string columns;
     if (layout == Layout::modules) {

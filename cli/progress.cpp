@@ -167,8 +167,7 @@ void Progress::finished(const train::Run& run) const {
   if (!movement_.empty()) fmt::print("\n{}", final_table(movement_, run.trainer().step_count(), layout_));
   if (first_loss_ && last_loss_) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    fmt::print("\nloss on the text held back: {:.3f} -> {:.3f}, in {:.1f} s\n", *first_loss_, *last_loss_,
-               seconds);
+    fmt::print("\nvalidation loss: {:.3f} -> {:.3f}, in {:.1f} s\n", *first_loss_, *last_loss_, seconds);
   }
 }
 

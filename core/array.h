@@ -52,7 +52,7 @@ class Array {
  public:
   Array() = default;  ///< no numbers at all: `defined()` is false
   explicit Array(const Shape& shape, DType dtype = DType::float32);  ///< numbers not initialized
-  /// Of the same shape and type as another, numbers not initialized.
+  /// An array with the shape and type of another, numbers not initialized.
   static Array like(const Array& other) {
     Array a;
     a.storage_ = Storage::make(other.bytes());
@@ -78,7 +78,7 @@ class Array {
   DType dtype() const { return dtype_; }         ///< float32 or float64; int32 for token ids
   int rank() const { return shape_.rank(); }     ///< number of dimensions, 0 for a scalar
   std::int64_t numel() const { return numel_; }  ///< number of elements, 1 for a scalar
-  /// Of the numbers, without their head.
+  /// The size of the numbers, without the header.
   std::size_t bytes() const { return static_cast<std::size_t>(numel_) * size_of(dtype_); }
 
   /// The numbers, to read; nullptr when not defined. T must be the element type, else DTypeError.
@@ -106,7 +106,7 @@ class Array {
   /// So a write to one shows in the other.
   bool shares_storage(const Array& other) const { return storage_.get() == other.storage_.get(); }
 
-  /// The same numbers under another shape of equal count. At most one size may be -1: it is worked out.
+  /// The same numbers under another shape of equal count. At most one size may be -1: it is computed.
   Array reshape(const Shape& shape) const;
   Array copy() const;  ///< with its own numbers
   /// A copy in another element type (a new array also when it is the same).

@@ -87,7 +87,7 @@ class Node {
   const char* no_gradient_reason() const { return reason_; }
 
   int input_count() const { return input_count_; }  ///< wanted or not
-  /// The slot of input `i`; nullptr when it wants no gradient.
+  /// The slot of input `i`; nullptr when it needs no gradient.
   const GradSlot* input(int i) const { return edges()[i].get(); }
 
   /// In the order in which the operation gave them.

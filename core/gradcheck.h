@@ -29,7 +29,7 @@ struct GradCheckOptions {
   double step = 0x1p-12;
   /// Elements checked of each tensor, spread evenly; 0 for all of them.
   std::int64_t elements = 0;
-  /// Of the upstream numbers, uniform in [0.5, 1.5] with random signs.
+  /// Seeds the upstream numbers, uniform in [0.5, 1.5] with random signs.
   std::uint64_t seed = 2266;
 };
 

@@ -95,7 +95,7 @@ double available_memory() {
       std::ifstream("/sys/fs/cgroup/memory.current") >> used) {
     std::ifstream parts("/sys/fs/cgroup/memory.stat");
     while (parts >> word)
-      if (word == "file" && parts >> files) break;  // what is read from disk gives way
+      if (word == "file" && parts >> files) break;  // file caches can be reclaimed
     available = std::min(available, limit - used + files);
   }
   return available;

@@ -59,7 +59,7 @@ constinit thread_local bool inside_chunk = false;
 
 // One job at a time. `ticket_` holds the job's number (upper half) and the next unclaimed chunk (lower half); a
 // chunk is claimed by compare-exchange, which fails if the job has changed meanwhile. The caller waits for claimed
-// chunks only: a worker that the system has put to sleep delays no one.
+// chunks only: a worker that the system has suspended never delays it.
 class Workers {
  public:
   ~Workers() { resize(1); }

@@ -9,7 +9,7 @@
 namespace handgrad {
 namespace {
 
-constexpr std::uint64_t mix(std::uint64_t h) {  // the finaliser of splitmix64: every bit reaches every bit
+constexpr std::uint64_t mix(std::uint64_t h) {  // the finalizer of splitmix64: every bit reaches every bit
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
   return h ^ (h >> 31);

@@ -40,7 +40,7 @@ struct RandomContext {
   std::uint32_t step = 0, micro_batch = 0, rank = 0;
   /// @}
 };
-/// Of the calling thread; starts the counts of calls again.
+/// Sets the calling thread's context and restarts its counts of calls.
 void set_random_context(const RandomContext& context);
 const RandomContext& random_context();  ///< of the calling thread
 

@@ -46,11 +46,11 @@ class TextSource final : public DataSource {
                               .choices = {"char"},
                               .what = "tokenizer",
                               .choice_docs = {"one token for each different Unicode character of the text"}});
-    options_.val_fraction =
-        fields.number("val_fraction", {.doc = "part of the text, its end, that is held back",
-                                       .fallback = 0.1,
-                                       .at_least = 0,
-                                       .less_than = 1});
+    options_.val_fraction = fields.number(
+        "val_fraction", {.doc = "part of the text, its end, held back from training for validation",
+                         .fallback = 0.1,
+                         .at_least = 0,
+                         .less_than = 1});
     const std::string sampling =
         fields.string("sampling", {.doc = "random: windows start anywhere; sequential: one after another",
                                    .fallback = "random",

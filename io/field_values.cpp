@@ -101,7 +101,7 @@ bool has_least(const IntegerKey& rule) { return rule.at_least != std::numeric_li
 bool has_most(const IntegerKey& rule) { return rule.at_most != std::numeric_limits<std::int64_t>::max(); }
 
 std::optional<Broken> convert_whole(const json& value, std::int64_t& out) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53: up to here every whole number is a double of its own
+  constexpr double kExact = 9007199254740992.0;  // 2^53: every whole number up to here has an exact double
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
     return Broken{"must be an integer up to 9223372036854775807, got " + shown(value)};
   if (value.is_number_integer()) {

@@ -30,7 +30,7 @@ struct Fields::Document {
       pointer.resize(pointer.rfind('/'));
     }
   }
-  /// Where a key came from that nobody knows: perhaps an override of something below it brought it in.
+  /// The origin of an unknown key: an override of a key below it may have created it.
   const std::string& origin_of_unknown(const std::string& pointer) const {
     const auto below = source.overrides.lower_bound(pointer + "/");
     return below != source.overrides.end() && below->first.starts_with(pointer + "/") ? below->second
@@ -146,7 +146,7 @@ const json* Fields::find(std::string_view key, Key note, Presence presence) {
                                                      note.range.empty() ? "" : ", ", note.range));
   if (!note.instead_of.empty() && !describing_only()) {
     if (value != nullptr && has(note.instead_of))
-      throw_error(key, fmt::format("stands in place of {}; give one of them", note.instead_of));
+      throw_error(key, fmt::format("replaces {}; give one of them", note.instead_of));
     if (value == nullptr && !has(note.instead_of))
       throw_error(note.instead_of, fmt::format("must be given, or {} in its place", key));
   }

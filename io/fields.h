@@ -74,16 +74,16 @@ struct StringsKey {
 
 /// A key that was read, in every detail: the one list that loader, schema and reference page come from.
 struct Key {
-  /// What a value may be; an object has keys of its own.
+  /// The types a value may have; an object contains more keys.
   enum class Type { integer, number, boolean, string, numbers, strings, object };
 
   std::string pointer = {};  ///< "/model/norm/eps"
   std::string of = {};       ///< of which type it is a key, "layer_norm", where only some have it; else empty
   Type type = Type::string;  ///< of the value
   std::string doc = {};      ///< one sentence
-  bool required = false;     ///< whether a config without it is refused
+  bool required = false;     ///< whether a config without it is an error
   std::string fallback = {};  ///< default as JSON text; empty when there is none
-  std::string range = {};     ///< "at least 0 and less than 1"; empty when everything goes
+  std::string range = {};     ///< "at least 0 and less than 1"; empty when every value is allowed
   /// @{ The same range in numbers.
   std::optional<double> at_least = {}, more_than = {}, at_most = {}, less_than = {};
   /// @}
@@ -91,7 +91,7 @@ struct Key {
   std::vector<std::string> choices = {};      ///< the texts that are allowed; none: any
   std::vector<std::string> choice_docs = {};  ///< one sentence for each choice, or none at all
   std::string what = {};                      ///< what one of the choices is called: "norm"
-  std::string instead_of = {};                ///< the key in whose place this one may stand
+  std::string instead_of = {};                ///< the key that this one replaces
   std::string value = {};                     ///< in force, as JSON text; empty when there is none
   std::string origin = {};                    ///< where it was written; empty: nowhere, it is the default
 };
@@ -119,7 +119,7 @@ class Fields {
  public:
   /// `root` must be an object, else ConfigError. See io/json_text.h for reading one from text.
   explicit Fields(const nlohmann::json& root, Source source = {}, Purpose purpose = Purpose::build);
-  /// No config, only notes of what is read; the object stands at `pointer`.
+  /// Without a config: only notes what is read. `pointer` is the object's path.
   static Fields describing(std::string pointer = "");
 
   /// @{ The value of a key. ConfigError, naming file and pointer, when it is missing without a default, of
@@ -147,13 +147,13 @@ class Fields {
   /// While describing: the same object as seen by products of the type `of`.
   Fields described_for(std::string of) const;
 
-  /// ConfigError for the first key, here or in an inner object, that nobody has read.
+  /// ConfigError for the first key, here or in an inner object, that was not read.
   void finish() const;
   /// Throws the ConfigError of this object's `key`: `rule` says what it must and what came instead.
   [[noreturn]] void throw_error(std::string_view key, std::string rule) const;
 
   const std::string& file() const;  ///< as messages name it
-  /// Where this object stands: "/model/norm"; empty for the root.
+  /// The path of this object: "/model/norm"; empty for the root.
   const std::string& pointer() const { return pointer_; }
   std::string pointer_to(std::string_view key) const;  ///< "/model/norm/eps"
   /// Where the value of `key` was written: the file, an override, or "" when it was not.

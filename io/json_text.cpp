@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Watches the parser and refuses keys that come twice, which the parser itself would not notice.
+/// Rejects duplicate keys, which the parser itself accepts.
 class DuplicateKeys {
  public:
   explicit DuplicateKeys(const std::string& file) : file_(file) {}
@@ -50,7 +50,7 @@ class DuplicateKeys {
   void enter(std::string key) {
     Level& level = open_.back();
     level.key = std::move(key);
-    if (!level.keys.insert(level.key).second) throw ConfigError(file_, pointer(), "key comes twice");
+    if (!level.keys.insert(level.key).second) throw ConfigError(file_, pointer(), "duplicate key");
   }
   std::string pointer() const {
     std::string text;
@@ -63,8 +63,7 @@ class DuplicateKeys {
   std::vector<Level> open_;
 };
 
-/// The parser's own words without what only its authors need: "line 3, column 17: unexpected ','; expected
-/// ...".
+/// The parser's message without its error id: "line 3, column 17: unexpected ','; expected ...".
 std::string reason(std::string text) {
   const auto after = [&](std::string_view mark) {
     const auto at = text.find(mark);

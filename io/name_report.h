@@ -33,9 +33,11 @@ class NameReport {
   /// `source`: the file that the arrays came from.
   explicit NameReport(std::string source) : source_(std::move(source)) {}
 
-  void missing(std::string name) { missing_.push_back(std::move(name)); }        ///< wanted, and not there
-  void unexpected(std::string name) { unexpected_.push_back(std::move(name)); }  ///< there, and not wanted
-  /// Notes a shape, or else a type, that is not as the model wants it; whether all is well.
+  void missing(std::string name) { missing_.push_back(std::move(name)); }  ///< expected, but absent
+  void unexpected(std::string name) {
+    unexpected_.push_back(std::move(name));
+  }  ///< present, but not expected
+  /// Notes a shape, or else a type, that differs from the model's. True when both are equal.
   bool expect(const std::string& name, const Shape& got, const Shape& wanted, std::string_view got_type,
               std::string_view wanted_type);
   /// NameMismatchError if anything was noted.

@@ -1,4 +1,4 @@
-// What somebody may have meant by a name that does not exist.
+// Suggests existing names for a misspelled one.
 #pragma once
 
 #include <cstddef>

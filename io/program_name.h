@@ -1,4 +1,4 @@
-// The name under which messages write commands, so that they can be typed as they stand.
+// The program's name in suggested commands, so that they can be copied and run.
 #pragma once
 
 #include <string>

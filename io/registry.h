@@ -19,8 +19,8 @@ template <class Product, class... Args>
 class Registry {
  public:
   /// Reads the keys it knows, "type" excepted, and returns the product. While `fields` only describes, it
-  /// runs with default values; large products are not to be built unless `fields.building()`, nullptr stands
-  /// for them.
+  /// runs with default values; unless `fields.building()`, it returns nullptr in place of a large
+  /// product.
   using Factory = std::function<std::unique_ptr<Product>(Fields& fields, Args... args)>;
 
   /// A type and who makes it.
@@ -53,7 +53,7 @@ class Registry {
   }
   const std::string& what() const { return what_; }  ///< how messages call a product: "norm"
 
-  /// The product that the object asks for. ConfigError for an unknown type, for what the factory refuses, and
+  /// The product that the object asks for. ConfigError for an unknown type, for what the factory rejects, and
   /// for keys that it did not read. While describing, every factory describes its keys, and there is no
   /// product.
   std::unique_ptr<Product> make(Fields& fields, Args... args) const {

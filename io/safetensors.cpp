@@ -72,7 +72,7 @@ void SafetensorsReader::read_header() {
     throw Error(
         quoted(path_),
         fmt::format("the header should have {} bytes, the file has {}", length, file_bytes - kLengthBytes),
-        {}, "fetch the file again: it seems to be cut off, or it is no safetensors file");
+        {}, "fetch the file again: it seems to be cut off, or it is not a safetensors file");
   }
   if (length > kLargestHeader) {
     throw Error(quoted(path_),

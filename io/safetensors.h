@@ -16,7 +16,7 @@ namespace handgrad::io {
 
 /// Numbers under a name.
 struct NamedArray {
-  std::string name;  ///< comes once in a file
+  std::string name;  ///< unique in a file
   Array array;       ///< of any type that a file can hold
 };
 
@@ -25,15 +25,15 @@ using Metadata = std::map<std::string, std::string>;
 
 /// Reads a file strictly. The constructor checks all of the header against the size of the file before it
 /// takes any memory for it: lengths and products that overflow, unknown types, tensors that overlap, gaps
-/// between them, bytes after the last one, names that come twice. Error with the path and the reason.
+/// between them, bytes after the last one, duplicate names. Error with the path and the reason.
 class SafetensorsReader {
  public:
   /// What the header says of a tensor.
   struct Entry {
-    std::string name;   ///< comes once in a file
+    std::string name;   ///< unique in a file
     std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
     Shape shape;        ///< [] for a scalar
-    /// @{ Where its numbers stand behind the header, in bytes.
+    /// @{ Where its numbers begin and end, in bytes after the header.
     std::uint64_t begin, end;
     /// @}
   };
@@ -75,7 +75,7 @@ class SafetensorsReader {
 
 /// Writes `arrays` in the order given; the header is padded with spaces to a multiple of 8. The bytes depend
 /// on the arguments only. Error with the path and the reason (a full disk, for instance): close and flush are
-/// checked, and the numbers are on the disk when it returns. Error when a name comes twice.
+/// checked, and the numbers are on the disk when it returns. Error for a duplicate name.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedArray>& arrays,
                        const Metadata& metadata = {});
 

@@ -17,9 +17,8 @@ namespace {
 using Entry = SafetensorsReader::Entry;
 constexpr const char* kMetadata = "__metadata__";
 
-// A state machine over the parser's events: nothing is stored but the entries, and what may not be there is
-// refused where it stands, a name that comes twice included (a parsed object would have dropped it in
-// silence).
+// A state machine over the parser's events: it stores only the entries and rejects anything else where it occurs,
+// duplicate names included (a parsed object would have dropped them silently).
 class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderEvents(SafetensorsHeader& header, const std::string& source) : header_(header), source_(source) {}
@@ -27,7 +26,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool start_object(std::size_t) override {
     if (place_ == Place::start) return go(Place::top);
     if (place_ == Place::name) return go(name_ == kMetadata ? Place::metadata : Place::tensor);
-    throw_error("an object stands where none may");
+    throw_error("unexpected object");
   }
   bool end_object() override {
     if (place_ == Place::tensor) finish_tensor();
@@ -35,16 +34,16 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(std::string& key) override {
     if (place_ == Place::top) {
-      if (!names_.insert(key).second) throw_tensor(key, "stands twice");
+      if (!names_.insert(key).second) throw_tensor(key, "occurs twice");
       start_tensor(key);
       return go(Place::name);
     }
     if (place_ == Place::metadata && header_.metadata.contains(key))
-      throw_error("metadata " + key + " stands twice");
+      throw_error("metadata " + key + " occurs twice");
     if (place_ == Place::tensor && key != "dtype" && key != "shape" && key != "data_offsets") {
       throw_tensor(name_, "unknown key \"" + key + "\"");
     }
-    if (place_ == Place::tensor && !keys_.insert(key).second) throw_tensor(name_, key + " stands twice");
+    if (place_ == Place::tensor && !keys_.insert(key).second) throw_tensor(name_, key + " occurs twice");
     key_ = key;
     return true;
   }
@@ -147,7 +146,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   std::unordered_set<std::string> names_, keys_;
 };
 
-// Tensors must stand side by side and fill the data.
+// Tensors must be contiguous and fill the data.
 void check_places(const SafetensorsHeader& header, std::uint64_t data_bytes, const std::string& source) {
   const Entry* before = nullptr;
   std::uint64_t end = 0;
@@ -214,7 +213,7 @@ std::string safetensors_header_text(const std::vector<NamedArray>& arrays, const
   std::unordered_set<std::string_view> names = {kMetadata};
   std::uint64_t begin = 0;
   for (const NamedArray& named : arrays) {
-    if (!names.insert(named.name).second) throw Error(source, "tensor " + named.name + " stands twice");
+    if (!names.insert(named.name).second) throw Error(source, "tensor " + named.name + " occurs twice");
     const std::uint64_t end = begin + named.array.bytes();
     const Shape& shape = named.array.shape();
     header[named.name] = {{"dtype", type_name(named.array.dtype())},

@@ -9,7 +9,7 @@ namespace handgrad::io {
 /// A file as it was read.
 struct TextFile {
   std::string text;                  ///< every byte but the mark; line ends stay as they are
-  bool had_byte_order_mark = false;  ///< EF BB BF stood in front and was dropped
+  bool had_byte_order_mark = false;  ///< EF BB BF at the beginning was dropped
 };
 
 /// The whole of a file. Error with the path in quotes and the reason when it is missing, a folder, not to be

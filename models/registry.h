@@ -14,7 +14,7 @@ struct ModelContext {
   std::uint64_t seed = 0;       ///< of the first weights
 };
 
-/// gpt (the usual one), and what a program adds. A factory that finds `fields.building()` false reads and
+/// gpt (the default), and what a program adds. A factory that finds `fields.building()` false reads and
 /// checks its keys and returns nullptr.
 io::Registry<Model, const ModelContext&>& registry();
 

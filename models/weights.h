@@ -16,8 +16,8 @@ std::vector<io::NamedArray> weights_of(const std::vector<nn::NamedParameter>& pa
 /// Which element types a file may have: the model's own, or any that can be converted to it.
 enum class AcceptTypes { same, any_float };
 
-/// A file that fits a model: its names and shapes are the model's. A tied parameter may stand there under any of its
-/// names, or under several with equal numbers.
+/// A file that fits a model: its names and shapes are the model's. A tied parameter may have any of its names in
+/// the file, or several with equal numbers.
 class WeightsFile {
  public:
   /// NameMismatchError that lists all that does not fit; the reader's errors.

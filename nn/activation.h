@@ -1,4 +1,4 @@
-// Activations as layers, element by element, without parameters; the formulas stand in core/ops.h.
+// Activations as layers, element by element, without parameters; the formulas are in core/ops.h.
 #pragma once
 
 #include <memory>

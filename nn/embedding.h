@@ -15,7 +15,7 @@ namespace handgrad::nn {
 ///     weight     [count, width]  normal, deviation 1                PyTorch weight, GPT-2 wte and wpe
 ///
 /// With weight [[1, 2], [3, 4], [5, 6]], ids [2, 0] give [[5, 6], [1, 2]]. A row that is read twice receives
-/// the sum of both gradients; there is no padding row: a row of zeros is one that somebody set.
+/// the sum of both gradients; there is no padding row.
 class Embedding final : public Module {
  public:
   /// A table of `count` rows of `width` numbers.

@@ -3,7 +3,7 @@
 
 namespace handgrad::nn {
 
-/// Several operations have two forms with equal numbers: fused, one operation with a derivative of its own,
+/// Several operations have two forms with equal numbers: fused, one operation with its derivative,
 /// and composed, written from primitive operations as the book does, so that each intermediate result can be
 /// looked at.
 enum class Form { fused, composed };

@@ -5,7 +5,7 @@
 
 namespace handgrad::nn {
 
-/// y = x, without parameters: what a config's `"norm": {"type": "none"}` puts in the place of each norm.
+/// y = x, without parameters: what a config's `"norm": {"type": "none"}` uses instead of each norm.
 class Identity final : public Layer {
  public:
   Tensor forward(const Tensor& x) override { return x; }

@@ -32,7 +32,7 @@ struct Distribution {
   }
 };
 
-/// Number i is draw i of the sequence, whoever computes it.
+/// Number i is draw i of the sequence, in any thread.
 void fill(Array& array, const Distribution& distribution, const Random& sequence) {
   dispatch(array.dtype(), [&](auto zero) {
     using T = decltype(zero);

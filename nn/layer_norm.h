@@ -24,7 +24,7 @@ namespace handgrad::nn {
 /// 1], with eps = 1e-5 [-0.99999875, -0.99999875, 0.99999875, 0.99999875].
 class LayerNorm final : public Layer {
  public:
-  /// `eps` is not checked here: the first forward refuses a negative one.
+  /// `eps` is not checked here: the first forward throws for a negative one.
   explicit LayerNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
       : scale(param("scale", Tensor::ones({width}))),
         shift(param("shift", Tensor::zeros({width}))),

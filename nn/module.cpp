@@ -190,13 +190,13 @@ std::vector<std::string> Module::freeze(const std::vector<std::string>& patterns
   return frozen;
 }
 
-// ---- Running and looking on
+// ---- Running and observing
 
 void Module::throw_stray() const {
   throw GraphError(
       type(),
       "a module that another one calls must be declared with child(), or its parameters are not trained", {},
-      "child<Linear>(\"name\", in, out) in the place of a member, a pointer or a vector");
+      "child<Linear>(\"name\", in, out) instead of a member, a pointer or a vector");
 }
 
 void Module::on_output(OutputObserver observer) {

@@ -56,7 +56,7 @@ using OutputObserver = std::function<void(const Tensor& output)>;
 class ModuleObserver {
  public:
   virtual ~ModuleObserver() = default;
-  /// What a layer is given, before it runs. Modules that take token ids do not come here.
+  /// What a layer is given, before it runs. Not called for modules that take token ids.
   virtual void input(const Module& /*module*/, const Tensor& /*x*/) {}
   /// What a module returned. Inner modules come before the ones around them.
   virtual void output(const Module& /*module*/, const Tensor& /*y*/) {}
@@ -94,8 +94,8 @@ class Module {
   std::string type() const;
   void set_type(std::string type) { type_ = std::move(type); }  ///< registries call it
 
-  /// All parameters of this module and of those below it, in order. A tied one comes once, under its first
-  /// name, unless all names are asked for.
+  /// All parameters of this module and of those below it, in order. A tied one is listed once, under its first
+  /// name, unless all names are requested.
   std::vector<NamedParameter> named_parameters(TiedNames names = TiedNames::first) const;
   std::vector<Parameter*> parameters() const;  ///< the same without names
   /// This module and all below it, each before its children.
@@ -121,7 +121,7 @@ class Module {
 
   /// `observer` sees each output of this module from now on.
   void on_output(OutputObserver observer);
-  /// Whether anybody looks at this module's outputs.
+  /// Whether this module's outputs have observers.
   bool observed() const { return observers_ != nullptr || thread_observer_ != nullptr; }
   /// Shows them an output. Calls do so themselves; this is for a module that computes what an inner one would
   /// return.
@@ -148,9 +148,9 @@ class Module {
     return *child;
   }
 
-  /// What `operator()` of every kind of module does: `forward` under this module's path, then whoever looks
-  /// on. GraphError when another module is running and this one hangs nowhere: its parameters would not be
-  /// trained.
+  /// Runs `forward` in this module's scope, then notifies observers; every kind of module's `operator()` calls
+  /// it. GraphError when another module is running and this one is not registered: its parameters would not
+  /// be trained.
   template <class Forward>
   Tensor run(const Forward& forward) {
     const Running running(*this);
@@ -225,7 +225,7 @@ class Layer : public Module {
   }
 };
 
-/// Makes layers of a width that its caller knows: how a model is told what kind of norm it shall use.
+/// Makes layers of a width that its caller knows: how a model receives its type of norm.
 using LayerMaker = std::function<std::unique_ptr<Layer>(std::int64_t width)>;
 
 /// Evaluation mode for a block, for a module and all below it; then each is as it was.

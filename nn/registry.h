@@ -15,10 +15,10 @@
 
 namespace handgrad::nn {
 
-/// Norms for rows of a width: layer_norm (the usual one), rms_norm, none.
+/// Norms for rows of a width: layer_norm (the default), rms_norm, none.
 io::Registry<Layer, std::int64_t>& norms();
 
-/// Feed-forward layers from and to a width: feed_forward (the usual one).
+/// Feed-forward layers from and to a width: feed_forward (the default).
 io::Registry<Layer, std::int64_t>& feed_forwards();
 
 /// A maker of the layers that `fields` ask for, for models that need several. One of `width` is made at once

@@ -18,7 +18,7 @@ namespace handgrad::nn {
 /// [1, 7] has mean square 25: with eps = 0 the output is [0.2, 1.4].
 class RMSNorm final : public Layer {
  public:
-  /// `eps` is not checked here: the first forward refuses a negative one.
+  /// `eps` is not checked here: the first forward throws for a negative one.
   explicit RMSNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
       : scale(param("scale", Tensor::ones({width}))), eps_(eps), form_(form) {}
 

@@ -27,7 +27,7 @@ enum class Decay { coupled, decoupled };
 ///
 /// where m = exp_avg / (1 - beta1^t) and v = exp_avg_sq / (1 - beta2^t).
 ///
-/// eps stands outside of the root, after the correction. Updates are counted for each parameter by itself.
+/// eps is added outside the root, after the correction. Updates are counted separately for each parameter.
 /// State: NAME.exp_avg, NAME.exp_avg_sq.
 class Adam final : public Optimizer {
  public:

@@ -56,7 +56,7 @@ std::unique_ptr<Optimizer> make_adam(io::Fields& fields, const Parameters& param
   options.weight_decay = read_weight_decay(
       fields, decay == Decay::coupled
                   ? "times the value, added to the gradient; for parameters of rank 2 or more"
-                  : "times lr and the value, taken off the value; for parameters of rank 2 or more");
+                  : "times lr and the value, subtracted from the value; for parameters of rank 2 or more");
   return std::make_unique<Adam>(parameters, options, decay);
 }
 

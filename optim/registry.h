@@ -9,7 +9,7 @@
 
 namespace handgrad::optim {
 
-/// sgd, adam, adamw (the usual one), and what a program adds:
+/// sgd, adam, adamw (the default), and what a program adds:
 ///
 ///     {"type": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0}
 ///     {"type": "sgd", "lr": 1e-2, "momentum": 0, "dampening": 0, "nesterov": false, "weight_decay": 0}
@@ -21,7 +21,7 @@ struct ScheduleContext {
   std::int64_t steps = 0;  ///< of the run: default of the key decay_steps
 };
 
-/// constant (the usual one), linear, cosine, and what a program adds:
+/// constant (the default), linear, cosine, and what a program adds:
 ///
 ///     {"type": "cosine", "warmup_steps": 0, "min_lr": 0, "decay_steps": 300}
 io::Registry<Schedule, const ScheduleContext&>& schedules();

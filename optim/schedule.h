@@ -17,7 +17,7 @@ struct ScheduleOptions {
 
 /// Warm-up, then a decay:
 ///
-///     lr * (step + 1) / (warmup_steps + 1)    for step = 0 .. warmup_steps - 1: never 0, and lr itself comes once
+///     lr * (step + 1) / (warmup_steps + 1)    for step = 0 .. warmup_steps - 1: never 0
 ///     min_lr + (lr - min_lr) * shape(t)       then, t = (step - warmup_steps) / (decay_steps - warmup_steps)
 ///     min_lr                                  from decay_steps on
 ///

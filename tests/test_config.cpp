@@ -76,7 +76,7 @@ TEST_CASE("config: what does not fit is named by file, place and rule") {
   CHECK(config.message() == config.file() + ": /train/steps: must be given, or epochs in its place");
   config.root["train"]["steps"] = 4;
   config.root["train"]["epochs"] = 1;
-  CHECK(config.message() == config.file() + ": /train/epochs: stands in place of steps; give one of them");
+  CHECK(config.message() == config.file() + ": /train/epochs: replaces steps; give one of them");
   CHECK(config.message({"steps"}) == "--set steps: must be KEY=VALUE, such as train.steps=500");
 }
 
@@ -87,8 +87,7 @@ TEST_CASE("config: epochs on the command line stand in place of the file's steps
   CHECK_FALSE(epochs.effective()["train"].contains("steps"));
   config.root["train"] = {{"epochs", 2}, {"batch_size", 2}};
   CHECK(train::Run(config.load({"train.steps=3"})).steps() == 3);
-  CHECK(config.message({"train.steps=3", "train.epochs=2"}).find("stands in place of steps") !=
-        std::string::npos);
+  CHECK(config.message({"train.steps=3", "train.epochs=2"}).find("replaces steps") != std::string::npos);
 }
 
 TEST_CASE("config: a mistake in the last section costs no model") {

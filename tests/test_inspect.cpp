@@ -328,7 +328,7 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
        "inspect: 'run/checkpoints' holds checkpoints\n"
        "  try: one of them, or the run: handgrad inspect run\n"},
       {"run/config.json",
-       "inspect: 'run/config.json' is no safetensors file\n"
+       "inspect: 'run/config.json' is not a safetensors file\n"
        "  try: a run's folder, a checkpoint's, or a safetensors file; a config: handgrad config show "
        "run/config.json\n"},
       {"run/checkpoints/step-000010/model.safetensors --of gradient",

@@ -240,8 +240,8 @@ TEST_CASE("json: everything else is refused with its place (H82)") {
   CHECK(parse_refusal("") ==
         "toy.json: line 1, column 1: unexpected end of input; expected '[', '{', or a literal");
   CHECK(parse_refusal("{\"a\": 1, \"b\": {\"c\": [0, {\"d\": 1, \"d\": 2}]}}") ==
-        "toy.json: /b/c/1/d: key comes twice");
-  CHECK(parse_refusal("{\"a\": 1, \"b\": [{}, {\"a\": 3}], \"a\": 2}") == "toy.json: /a: key comes twice");
+        "toy.json: /b/c/1/d: duplicate key");
+  CHECK(parse_refusal("{\"a\": 1, \"b\": [{}, {\"a\": 3}], \"a\": 2}") == "toy.json: /a: duplicate key");
   CHECK(parse_refusal("[[1, [2]], {\"a\": {\"a\": [{\"a\": 1}]}}]") == "(nothing was thrown)");
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("module: layers that hang nowhere do not run inside another (H30)") {
         }) ==
         "linear: a module that another one calls must be declared with child(), or its parameters are not "
         "trained\n"
-        "  try: child<Linear>(\"name\", in, out) in the place of a member, a pointer or a vector");
+        "  try: child<Linear>(\"name\", in, out) instead of a member, a pointer or a vector");
   CHECK_NOTHROW((*stray.layers[0])(Tensor::ones({1, 4})));  // alone it may run
 
   nn::Sequential right;

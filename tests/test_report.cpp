@@ -267,7 +267,8 @@ TEST_CASE("a report goes into a file, whole or not at all, and knows its run wit
   for (const char* out : {"pipe", "run"}) {
     const Outcome outcome = handgrad_in(folder.path(), std::string("report run --out ") + out);
     CHECK(outcome.status == 1);
-    CHECK(outcome.err == "report: --out '" + std::string(out) + "' is no file\n  try: the name of a file\n");
+    CHECK(outcome.err ==
+          "report: --out '" + std::string(out) + "' is not a file\n  try: the name of a file\n");
   }
 }
 

@@ -116,11 +116,11 @@ TrainSettings read_train(io::Fields& fields) {
       {.doc = "largest norm of all gradients together; 0: no clipping", .fallback = 0, .at_least = 0});
   s.freeze = fields.strings("freeze", {.doc = "names or patterns of parameters that stay as they are",
                                        .fallback = std::vector<std::string>{}});
-  s.eval_every = fields.integer("eval_every",
-                                {.doc = "steps between two evaluations on the data held back; 0: only at the "
-                                        "beginning and at the end",
-                                 .fallback = 0,
-                                 .at_least = 0});
+  s.eval_every = fields.integer(
+      "eval_every", {.doc = "steps between two evaluations on the validation data; 0: only at the "
+                            "beginning and at the end",
+                     .fallback = 0,
+                     .at_least = 0});
   s.eval_batches = fields.integer(
       "eval_batches", {.doc = "batches of an evaluation on the way; 0: all. The last evaluation takes all",
                        .fallback = 0,

@@ -56,7 +56,7 @@ void inspect_file(const std::filesystem::path& path, const InspectOptions& optio
                             io::shell_word(path.has_parent_path() ? path.parent_path().string() : ".")));
   if (path.extension() == ".json")
     throw Error(
-        "inspect", fmt::format("'{}' is no safetensors file", path.string()), {},
+        "inspect", fmt::format("'{}' is not a safetensors file", path.string()), {},
         fmt::format("a run's folder, a checkpoint's, or a safetensors file; a config: {} config show {}",
                     io::program_name(), io::shell_word(path.string())));
   throw_what_runs_have(path, options);

@@ -25,7 +25,7 @@ nlohmann::json config_of(const std::filesystem::path& run) {
   return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
 }
 
-/// Steps that the run was to make, and how it stands: what its folder says, where it says it.
+/// How many steps the run's config plans; 0 when the folder does not say.
 std::int64_t planned_steps(const nlohmann::json& config) {
   if (!config.is_object() || !config.contains("train") || !config["train"].is_object()) return 0;
   const auto steps = config["train"].find("steps");

@@ -30,17 +30,17 @@ std::string start_text(const std::vector<double>& start) {
   return one_value && !start.empty() ? fmt::format("{}", start.front()) : "its start";
 }
 
-/// The way of one recorded parameter through the run: for each step with values how far every element was from its
+/// One recorded parameter's path through the run: for each step with values, how far every element was from its
 /// start, and all that the ranking needs.
-struct Way {
+struct Trajectory {
   std::vector<double> start, last;
   std::vector<std::int64_t> steps;
   std::vector<std::vector<double>> distances;  // by element, then step
   std::vector<double> gradient_sum, gradient_absolute_sum;
 };
 
-Way way_of(const Selection& s, std::size_t parameter) {
-  Way way;
+Trajectory trajectory_of(const Selection& s, std::size_t parameter) {
+  Trajectory way;
   for (const std::int64_t step : s.steps(parameter)) {
     if (!s.history.has_numbers(parameter, step)) continue;
     train::HistoryStep record = s.history.read(parameter, step);
@@ -71,15 +71,15 @@ std::int64_t half_way(const std::vector<double>& distance, const std::vector<std
 
 // ---- A whole run, several parameters
 
-/// What is drawn of a parameter: its largest distance from the start, or the norm of its gradient or update.
-struct Drawn {
+/// A parameter's curve: its largest distance from the start, or the norm of its gradient or update.
+struct Curve {
   std::vector<double> heights;
   std::vector<std::int64_t> steps;
   std::optional<train::Statistics> last;
 };
 
-Drawn drawn(const Selection& s, std::size_t parameter) {
-  Drawn d;
+Curve curve_of(const Selection& s, std::size_t parameter) {
+  Curve d;
   for (const std::int64_t step : s.steps(parameter)) {
     const train::HistorySummary summary = s.history.summary(parameter, step);
     const std::optional<double> height = s.history.of() == train::Quantity::value      ? summary.distance
@@ -110,7 +110,7 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
   std::string largest_name;
   for (const std::size_t i : s.parameters) {
     const std::string& name = s.history.entries()[i].name;
-    const Drawn d = drawn(s, i);
+    const Curve d = curve_of(s, i);
     const auto top = std::max_element(d.heights.begin(), d.heights.end());
     out << fmt::format("{:<{}}  {}  ", name, width, sparkline(d.heights, *top, spark, options.ascii));
     if (value && d.last) {
@@ -139,14 +139,14 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
 
 constexpr std::size_t kFeatureColumns = 42;  // beside the picture
 
-/// Of the column of values.
-std::size_t value_width(const Way& way) {
+/// The width of the column of values.
+std::size_t value_width(const Trajectory& way) {
   std::size_t width = 6;
   for (const double value : way.last) width = std::max(width, fixed_text(value, 3).size());
   return width;
 }
 
-void write_feature(const Way& way, std::size_t i, std::size_t width, double top,
+void write_feature(const Trajectory& way, std::size_t i, std::size_t width, double top,
                    const InspectOptions& options, std::ostream& out) {
   out << fmt::format(
       "  {:>7}  {:>{}}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
@@ -158,10 +158,10 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
   constexpr std::size_t kFirst = 5, kLastOnes = 3;
   const std::size_t parameter = s.parameters.front();
   const train::History::Entry& p = s.history.entries()[parameter];
-  const Way way = way_of(s, parameter);
+  const Trajectory way = trajectory_of(s, parameter);
   std::vector<std::size_t> ranked(way.last.size());
   std::iota(ranked.begin(), ranked.end(), std::size_t{0});
-  const auto distance = [&](std::size_t i) {  // what is no number counts as farthest
+  const auto distance = [&](std::size_t i) {  // NaN counts as farthest
     const double d = way.distances[i].back();
     return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
   };

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// What a file holds; an empty object where it is not there, or is no JSON.
+/// A file's contents; an empty object when it is missing or not JSON.
 Json read_json(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);

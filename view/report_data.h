@@ -18,10 +18,10 @@ struct ReportOptions {
   /// the norms. Without it the page says `why_no_run`.
   const train::Run* run = nullptr;
   std::string why_no_run = {};       ///< one sentence
-  bool running = false;              ///< whether training goes on
+  bool running = false;              ///< whether training is running
   std::size_t budget = 1'700'000;    ///< bytes of recorded numbers, before they become text
   std::size_t row_budget = 180'000;  ///< bytes of rows through the norms, likewise
-  /// Error soon after it has become true: whoever gathers for a page that nobody wants any more does not go on.
+  /// Error soon after it becomes true: gathering for a page that is no longer needed stops.
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -63,7 +63,7 @@ std::vector<std::int64_t> resumed_after(const std::filesystem::path& path, const
 
 Json or_null(double value) { return value == value ? Json(value) : Json(); }
 
-/// Every so manieth evaluation; the last one always.
+/// Every n-th evaluation; always the last one.
 Json evaluations(const std::vector<Line>& lines) {
   std::vector<const Line*> all;
   for (const Line& line : lines)

@@ -15,9 +15,9 @@ namespace handgrad::view {
 ///     {"last": 300, "steps": [1, ...], "loss", "lr", "grad_norm", "validation": [[50, 1.3], ...], "thinned": 1,
 ///      "clipped": 0, "clipped_steps": [...], "non_finite": 57 or null, "resumed": [137]}
 ///
-/// Of a long run every `thinned`th step is there, those of `columns` in any case; counts are over all steps. Each step
-/// comes once. Numbers that were not finite are null. `resumed` are the steps after which the run was interrupted and went
-/// on, as timing.jsonl tells. Error soon after `stop` has become true.
+/// A long run has every `thinned`th step, and always those of `columns`; counts are over all steps. Each step occurs once.
+/// Numbers that were not finite are null. `resumed` lists the steps after which the run was interrupted and resumed, from
+/// timing.jsonl. Error soon after `stop` becomes true.
 nlohmann::ordered_json report_metrics(const std::filesystem::path& folder,
                                       const std::vector<std::int64_t>& columns,
                                       const std::atomic<bool>* stop = nullptr);

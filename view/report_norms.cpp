@@ -17,8 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostColumns = 301, kLeastColumns = 61;
 constexpr std::size_t kEnoughFeatures = 24, kLeastFeatures = 8;
-constexpr std::size_t kMostFeatures =
-    192;  // more rows than this nobody reads, and they make the page slow to open
+constexpr std::size_t kMostFeatures = 192;  // more rows are unreadable and slow the page down
 
 /// How much of a recording goes into a page.
 struct Plan {

@@ -11,8 +11,7 @@
 
 namespace handgrad::view {
 
-/// Those of `steps`, rising, that a page has a column for: all, or when they are more than `most` every so manieth of them;
-/// the first and the last one always.
+/// The steps that get a column, ascending: all, or every n-th when there are more than `most`; always the first and the last.
 std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, std::int64_t most);
 
 /// The recorded vectors of the run in `folder`, as a page takes them:

@@ -1,4 +1,4 @@
-# The kernels: the same sources compiled once per instruction set, with flags and a namespace of their own. Which
+# The kernels: the same sources compiled once per instruction set, each with its flags and namespace. Which
 # set runs is decided at program start (targets.cpp), so one binary serves every machine.
 
 # A source takes part when it has something in the namespace of an instruction set. Operations are read again when

@@ -7,7 +7,7 @@
 //
 // An operand that was repeated gets the sum over its repetitions. Where dy is 0 every gradient is 0, even if
 // a factor is infinite or NaN: a branch that where() did not take has no effect. Saved: for a product the
-// factor of each wanted gradient; for a quotient b, and y if b wants one. Sums save nothing.
+// factor of each wanted gradient; for a quotient b, and y if b needs one. Sums save nothing.
 #include "handgrad/core/kernels/binary.h"
 
 #ifdef HANDGRAD_TARGET  // compiled once for each instruction set

@@ -96,7 +96,7 @@ void for_rows(const Array& x, double nanoseconds, const Kernel& kernel, const Op
 
 /// The same for a backward function in which the gradients of `kInputs` are sums over rows: calls
 /// kernel(operands, sums, begin, end), where sums[i] is a row of doubles to add to, for the i-th of kInputs, or nullptr
-/// if it wants no gradient.
+/// if it needs no gradient.
 template <int... kInputs, class Kernel, class Operands>
 void for_rows(const Array& x, double nanoseconds, const Kernel& kernel, const Operands& operands,
               GradSink& sink) {

@@ -160,7 +160,7 @@ std::vector<Operand> operands(const std::vector<Tensor>& parts) {
   return all;
 }
 
-/// Parts must have one type and the first part's shape, but for dimension `free` (-1: none).
+/// Parts must have one type and the first part's shape, except in dimension `free` (-1: none).
 void check_parts(const char* op, const std::vector<Tensor>& parts, int free) {
   const Tensor& first = parts[0];
   for (std::size_t i = 0; i < parts.size(); ++i) {

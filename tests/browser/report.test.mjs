@@ -254,6 +254,6 @@ test("report rejects what it cannot show, with a reason", () => {
   copyFileSync(config("toy.json"), join(folder, "mine.html"));
   const mine = handgrad("report", "toy", "--out", "mine.html");
   assert.equal(mine.status, 1);
-  assert.match(mine.err, /is no report/);
+  assert.match(mine.err, /is not a report/);
 });
 

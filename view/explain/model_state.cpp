@@ -36,7 +36,7 @@ std::optional<fs::path> nearest_checkpoint(const fs::path& run, std::int64_t mos
   const std::string name = run.string();
   throw Error("explain " + name,
               fmt::format("no step {}; {}", step,
-                          planned > last ? fmt::format("this run stands at step {} of {}", last, planned)
+                          planned > last ? fmt::format("this run is at step {} of {}", last, planned)
                                          : fmt::format("this run has {} steps", last)),
               {},
               planned > last ? fmt::format("finish it first: {} train --resume {}", io::program_name(),
@@ -44,7 +44,7 @@ std::optional<fs::path> nearest_checkpoint(const fs::path& run, std::int64_t mos
                              : fmt::format("--step {}", last));
 }
 
-/// The last step that the run recorded: of one that was killed, or goes on, later than its last checkpoint.
+/// The last step that the run recorded: later than its last checkpoint when it was killed or is still running.
 std::int64_t recorded_steps(const fs::path& folder) {
   if (!fs::exists(folder / train::kRecordingFile)) return 0;
   return std::max<std::int64_t>(train::Recording(folder / train::kRecordingFile).last_step(), 0);
