@@ -34,7 +34,7 @@ std::string five_lines() {
       io::program_name());
 }
 
-/// How this program was called, if by a name of its own. ./dev, which calls it, leaves its own name in the environment.
+/// The name by which this program was called. ./dev, which calls it, passes its name in the environment.
 void find_program_name(const char* called_as) {
   if (const char* front_door = std::getenv("HANDGRAD_CALLED_AS"); front_door != nullptr && *front_door != 0)
     return io::set_program_name(front_door);

@@ -41,8 +41,7 @@ Json to_json(const std::vector<view::ShownKey>& keys) {
 }  // namespace
 
 void add_config(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("config", "what configs may say, and what one does say")->group("files");
+  CLI::App* verb = app.add_subcommand("config", "the keys of configs, and the values of one")->group("files");
   verb->require_subcommand(1);
 
   auto options = std::make_shared<ConfigOptions>();

@@ -67,7 +67,7 @@ void dry_run(const train::Run& run, const std::string& title) {
              view::bytes_text(gradients));
   std::fflush(stdout);
 
-  // Two moments and the activations come on top of what is allocated so far: four times the weights is a low guess.
+  // Two moments and the activations are added to what is allocated so far: four times the weights is a low guess.
   const double wanted = gradients + 2 * weights, available = available_memory();
   if (wanted > available) {
     fmt::print("          {} more are needed at least, {} are free: no step was tried\n",

@@ -26,7 +26,7 @@ int generate_text(const Request& request) {
   const train::TrainedModel trained = train::load_trained(request.run);
   const data::Tokenizer* tokenizer = trained.tokenizer.get();
   if (tokenizer == nullptr)
-    throw Error("generate", fmt::format("the tokens of '{}' are no text", request.run), {},
+    throw Error("generate", fmt::format("the tokens of '{}' are not text", request.run), {},
                 "a run that learned from a text (\"data\": {\"type\": \"text\"})");
   const auto prompt = tokenizer->encode(request.prompt);
   std::string text;

@@ -183,7 +183,7 @@ std::string words(const std::vector<Entry>& entries) {
   return text;
 }
 
-/// One line for each command: after these words, those may come.
+/// One line for each command: the words that may follow it.
 void put_cases(std::string& script, const CLI::App& command, const std::string& path) {
   const auto verbs = verbs_of(command);
   const std::string next = verbs.empty() ? words(options_of(command)) : words(verb_entries(command));

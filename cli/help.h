@@ -17,8 +17,8 @@ struct Entry {
   std::string doc;   ///< a sentence without its full stop
 };
 
-/// An entry to a line, what it stands for beside it, as wide as the terminal allows. A name of more than `width`
-/// characters has a line of its own.
+/// One line for each entry, its meaning beside it, as wide as the terminal allows. A name of more than `width`
+/// characters gets a separate line.
 std::string entry_lines(const std::vector<Entry>& entries, std::size_t width);
 
 /// What --help prints for the program or one of its verbs.

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kTimeout = "5000";  // ms for a request to arrive, and for a reader to take something
-constexpr int kNiceness = 5;              // a page comes soon, also when all processors are busy
+constexpr int kNiceness = 5;              // a page is sent soon, also when all processors are busy
 
 /// CivetWeb without TLS, which it would load at run time.
 struct Library {
@@ -143,10 +143,10 @@ class HttpServer::State {
         kTimeout,          "tcp_nodelay",   "1",           nullptr,
     };
     // Each of its threads begins by ignoring SIGPIPE, for all of the process. They write without that signal, so
-    // what the program wants of it is put back when they have all begun.
+    // the program's setting is restored when they have all begun.
     struct sigaction on_closed_pipe {};
     ::sigaction(SIGPIPE, nullptr, &on_closed_pipe);
-    if (port != 0) port_.store(port);  // requests may come at once
+    if (port != 0) port_.store(port);  // requests may arrive at once
     server_ = mg_start(&callbacks, this, options);
     if (!server_) return;
     mg_server_port listens{};
@@ -157,7 +157,7 @@ class HttpServer::State {
     ::sigaction(SIGPIPE, &on_closed_pipe, nullptr);
   }
 
-  /// Every request comes here. Gives the status.
+  /// Handles every request. Returns the status.
   int respond(mg_connection* connection) {
     const Answering answering(*this);
     HttpRequest request(connection);

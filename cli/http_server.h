@@ -24,9 +24,9 @@ class HttpRequest {
 
   /// The whole answer; returns `status`.
   int answer(int status, const std::string& type, const std::string& body);
-  /// The head of an answer without a length: it ends when the connection does. False when nobody listens any more.
+  /// The head of an answer without a length: it ends when the connection does. False when the client has gone.
   bool begin_stream(const std::string& type);
-  /// More of a stream. False when nobody listens any more, or does not take it within five seconds.
+  /// More of a stream. False when the client has gone, or does not take it within five seconds.
   bool write(std::string_view text);
 
  private:

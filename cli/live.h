@@ -24,7 +24,7 @@ class Live final : public train::SessionListener {
   void stepped(const train::Run& run, const train::StepReport& report,
                std::optional<double> validation_loss) override;
   void saved(const std::filesystem::path& checkpoint) override { terminal_.saved(checkpoint); }
-  /// No step will come any more. `data`: the report_data of the run; null: the page stays as it was.
+  /// The last step is done. `data`: the report_data of the run; null: the page stays as it was.
   void finished(const nlohmann::ordered_json& data);
   /// The page stays until `stop`, and stderr says so after the `state` of things; without a server it returns at once.
   void stay(const std::atomic<bool>& stop, const std::string& state) const;

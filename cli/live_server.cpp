@@ -20,20 +20,20 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even when as many look on as may
+constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even with the most viewers
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
 constexpr auto kLastWords = 2s;  // the end waits so long for viewers that are being told something
 constexpr int kRestFactor = 60;  // gathering takes at most one 61st of one processor's time
 constexpr int kNiceness = 19;    // and only what training leaves
 
-/// What everybody is told, gathered at one moment.
+/// What all viewers are sent, gathered at one moment.
 struct Snapshot {
   std::int64_t number = 0, step = -1;
   Json data;
   std::string event;
 };
 
-/// What the calling thread has had of a processor: waiting for one costs nobody anything.
+/// The processor time of the calling thread; waiting for a processor does not count.
 std::chrono::nanoseconds time_of_thread() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -96,7 +96,7 @@ class LiveServer::State {
   }
 
  private:
-  /// Looks on while it lives.
+  /// Counted as a viewer while it lives.
   class Viewer {
    public:
     explicit Viewer(State& state) : state_(state) {
@@ -120,7 +120,7 @@ class LiveServer::State {
     int number_;
   };
 
-  /// Every request comes here. Gives the status.
+  /// Handles every request. Returns the status.
   int respond(HttpRequest& request) {
     if (request.path() == "/") return send_page(request);
     if (request.path() == "/events") return send_events(request);
@@ -202,8 +202,10 @@ class LiveServer::State {
     bool finished = false;
     {
       std::unique_lock lock(mutex_);
-      const auto news = [&] { return ending_ || finished_ || (newest_ && newest_->number != viewer.number); };
-      changed_.wait_for(lock, kStepInterval, news);
+      const auto updated = [&] {
+        return ending_ || finished_ || (newest_ && newest_->number != viewer.number);
+      };
+      changed_.wait_for(lock, kStepInterval, updated);
       if (ending_ && !finished_) return false;  // what has finished is told to the end
       snapshot = newest_;
       finished = finished_;
@@ -240,7 +242,7 @@ class LiveServer::State {
   std::atomic<bool> stop_gathering_{false};
   bool asked_ = false, ending_ = false, finished_ = false;
 
-  HttpServer server_;  // the last to come: it calls at once
+  HttpServer server_;  // last: it calls the others at once
 };
 
 LiveServer::LiveServer(int port) : state_(std::make_unique<State>(port)) {}

@@ -1,4 +1,4 @@
-// handgrad manual man, handgrad manual bash: for those who install it; not listed by --help.
+// handgrad manual man, handgrad manual bash: for packagers; not listed by --help.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

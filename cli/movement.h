@@ -32,8 +32,7 @@ struct Moving {
 /// The inspected vectors of a run (matrices are recorded, not listed), by kind and by the module that they belong to.
 class Movement {
  public:
-  /// Before the run's next step. `recording`: that of a run which goes on; it knows where the parameters began. A new
-  /// run has none yet.
+  /// Before the run's next step. `recording`: a resumed run's, which holds the parameters' start; empty for a new run.
   explicit Movement(const train::Run& run, const std::filesystem::path& recording = {});
 
   /// "ones and zeros": what the parameters of each kind began as; empty when they began apart.

@@ -9,7 +9,7 @@
 
 namespace handgrad::cli {
 
-/// What stands side by side: every module's parameters; with many modules the farthest one of each kind; on a narrow
+/// The columns: every module's parameters; with many modules the farthest one of each kind; on a narrow
 /// terminal only its distance.
 enum class Layout { modules, farthest, narrow };
 Layout layout_for(const Movement& movement, std::size_t columns);

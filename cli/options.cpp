@@ -18,7 +18,7 @@ void ConfigOptions::add_to(CLI::App& verb, bool config_required) {
 }
 
 void ConfigOptions::add_options_to(CLI::App& verb) {
-  verb.add_option("--set", sets, "override one key, such as train.steps=500; may come several times")
+  verb.add_option("--set", sets, "override one key, such as train.steps=500; may be given several times")
       ->option_text("KEY=VALUE")
       ->take_all()
       ->expected(1);

@@ -13,7 +13,7 @@
 
 namespace handgrad::cli {
 
-/// How fast a run may go, for those who watch it. It only waits; it changes no number.
+/// How fast a run may go, for viewers. It only waits; it changes no number.
 struct Pace {
   double steps_per_second = 0;  ///< 0: as fast as it can
   bool by_key = false;          ///< one step for each Enter
@@ -25,7 +25,7 @@ struct ProgressOptions {
   bool quiet = false;
   Pace pace;
   std::string title;                ///< the run's name, "toy"
-  std::filesystem::path recording;  ///< of a run that goes on: where its parameters began
+  std::filesystem::path recording;  ///< a resumed run's: where its parameters began
   std::vector<std::string> notes;   ///< things to tell the user once
 };
 

@@ -41,7 +41,7 @@ void add_report(CLI::App& app, Chosen& chosen) {
   auto request = std::make_shared<Request>();
   CLI::App* verb =
       app.add_subcommand("report", "one page with all of a run, or two runs side by side")->group("look");
-  verb->add_option("run", request->run, "a run's folder; the run may be finished, stopped or going on")
+  verb->add_option("run", request->run, "a run's folder; the run may be finished, stopped or running")
       ->option_text("RUN")
       ->required();
   verb->add_option("other", request->other, "another run to compare it with")->option_text("RUN_B");

@@ -53,8 +53,7 @@ void check(const Request& request) {
     throw ValueError("trace", "--depth belongs to --graph FILE.dot");
   for (const auto& [option, file] : {std::pair{"--out", request.out}, {"--graph", request.graph}})
     if (!file.empty() && fs::exists(file) && !request.overwrite)
-      throw Error("trace", fmt::format("{} '{}' is there already", option, file), {},
-                  "--overwrite, or another name");
+      throw Error("trace", fmt::format("{} '{}' exists", option, file), {}, "--overwrite, or another name");
 }
 
 void print_numbers(const std::vector<io::NamedArray>& arrays, const std::string& file) {

@@ -69,10 +69,9 @@ void check_options(const TrainOptions& options) {
                                                  {"--weights", !options.weights.empty()}};
   for (const auto& [name, given] : others)
     if (given)
-      throw ValueError("train",
-                       fmt::format("{} cannot be given with --resume, which goes on in the run's own "
-                                   "folder with the run's own weights",
-                                   name));
+      throw ValueError("train", fmt::format("{} cannot be given with --resume, which continues in the run's "
+                                            "folder with the run's weights",
+                                            name));
 }
 
 /// runs/toy for configs/toy.json.
@@ -82,8 +81,7 @@ fs::path folder_of(const TrainOptions& options) {
   return fs::path("runs") / fs::path(options.config.config).stem();
 }
 
-/// The command line, then CONFIG if it is given, then the run's own. Where the last call stopped is not where this one
-/// shall.
+/// The command line, then CONFIG if it is given, then the run's config. A resumed run ignores the old stop_after.
 train::ConfigDocument load_document(const TrainOptions& options) {
   std::vector<std::string> sets = options.config.all_sets();
   if (!options.config.config.empty()) return train::ConfigDocument::load(options.config.config, sets);
@@ -110,7 +108,7 @@ std::vector<std::string> changes(const Json& before, const Json& now) {
 
 // ---- The run
 
-/// Brings the trainer to where `checkpoint` stands, and says in which ways the config and the data are not what they were.
+/// Restores the trainer from `checkpoint`. Returns the differences of the config and the data from the checkpoint's.
 std::vector<std::string> go_on(const fs::path& checkpoint, train::Run& run) {
   const train::CheckpointState state = train::load_checkpoint(checkpoint, run.trainer());
   std::vector<std::string> lines = changes(Json::parse(state.config), run.effective());
@@ -121,14 +119,14 @@ std::vector<std::string> go_on(const fs::path& checkpoint, train::Run& run) {
 
 void print_stopped(const train::Run& run, const std::string& folder) {
   fmt::print(stderr,
-             "\nstopped after step {} of {}; everything is saved in {}\n  go on: {} train --resume {}\n",
+             "\nstopped after step {} of {}; everything is saved in {}\n  resume: {} train --resume {}\n",
              run.trainer().step_count(), run.steps(), folder, io::program_name(), io::shell_word(folder));
 }
 
 void print_nothing_to_do(const train::Run& run, const std::string& folder) {
   const std::int64_t step = run.trainer().step_count();
   if (step < run.steps()) {
-    fmt::print("{} stands at step {} already, train.stop_after is {}\n", folder, step, run.last_step());
+    fmt::print("{} is already at step {}, train.stop_after is {}\n", folder, step, run.last_step());
     return;
   }
   fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
@@ -265,12 +263,12 @@ int train_run(const TrainOptions& options) {
 void add_train(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* verb =
-      app.add_subcommand("train", "train a model from a config, or go on with a run")->group("train");
+      app.add_subcommand("train", "train a model from a config, or resume a run")->group("train");
   options->config.add_to(*verb, false);
   verb->add_option("--out", options->out, "the run's folder (default: runs/ and the config's name)")
       ->option_text("DIR");
   verb->add_flag("--overwrite", options->overwrite, "replace the run that the folder holds");
-  verb->add_option("--resume", options->resume, "go on with the run in this folder")->option_text("DIR");
+  verb->add_option("--resume", options->resume, "resume the run in this folder")->option_text("DIR");
   verb->add_option("--weights", options->weights,
                    "start from the weights of a run, a checkpoint or a safetensors file")
       ->option_text("FILE");

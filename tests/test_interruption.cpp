@@ -131,7 +131,7 @@ TEST_CASE("H89 Ctrl-C and SIGTERM finish the step and save, and the run goes on 
       child.send(signal);
       CHECK(child.wait() == 128 + signal);
       const std::string err = child.err();
-      CHECK_MESSAGE(err.find("everything is saved in parts\n  go on: handgrad train --resume parts\n") !=
+      CHECK_MESSAGE(err.find("everything is saved in parts\n  resume: handgrad train --resume parts\n") !=
                         std::string::npos,
                     err);
       const std::size_t steps = lines_in(folder.path() / "parts" / "metrics.jsonl");

@@ -58,7 +58,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"train TOY --set steps", 2,
        "--set steps: must be KEY=VALUE, such as train.steps=500\n"},
       {"train TOY --set train.steps.more=1", 2,
-       "--set train.steps.more=1: /train/steps: is no object, it has no keys of its own\n"},
+       "--set train.steps.more=1: /train/steps: is not an object, it has no keys\n"},
       {"train TOY --set 'train.freeze=[\"gain\"]'", 2,
        "--set train.freeze=[\"gain\"]: /train/freeze: no parameter is named \"gain\"; a part of a name (scale, norm1) or a pattern (*.norm1.*) will do too\n"},
       {"train twice.json", 2,
@@ -106,7 +106,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "  /inputs [1, 2]   /targets [1, 1]\n"},
       {"train TOY --out run", 1,
        "train: 'run' already holds a run\n"
-       "  try: --overwrite, or another folder: --out runs/NAME, or go on with it: --resume run\n"},
+       "  try: --overwrite, or another folder: --out runs/NAME, or resume it: --resume run\n"},
       {"train TOY --out folder", 1,
        "train: --out 'folder' holds something that is no part of a run: mine.txt\n"
        "  try: another folder: --out runs/NAME\n"},
@@ -128,7 +128,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"trace TOY --out toy.st --depth 2", 2,
        "trace: --depth belongs to --graph FILE.dot\n"},
       {"trace TOY --graph there.dot", 1,
-       "trace: --graph 'there.dot' is there already\n"
+       "trace: --graph 'there.dot' exists\n"
        "  try: --overwrite, or another name\n"},
       {"trace TOY --graph nowhere/toy.dot", 1,
        "\"nowhere/toy.dot\": cannot be written: No such file or directory\n"},
@@ -165,7 +165,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "train: 'nowhere' does not exist\n"
        "  try: the folder that --out named, such as runs/toy\n"},
       {"train --resume run --out other", 2,
-       "train: --out cannot be given with --resume, which goes on in the run's own folder with the run's own weights\n"},
+       "train: --out cannot be given with --resume, which continues in the run's folder with the run's weights\n"},
       {"train --resume run --set optimizer.type=sgd --set 'optimizer={\"type\": \"sgd\"}' --set train.steps=9", 1,
        "\"run/checkpoints/step-000003\": holds the state of optimizer adamw, this run has sgd\n"},
       {"inspect nowhere", 1,

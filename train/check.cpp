@@ -69,7 +69,7 @@ GradCheckReport check_layer(nn::Layer& layer, std::int64_t width, const GradChec
   Tensor x = Tensor::zeros({2, 3, width}, DType::float64);
   for (std::int64_t i = 0; i < x.numel(); ++i)
     x.mutable_array().mutable_data<double>()[i] = random.uniform(-2, 2);
-  // The input stands in the same list as the parameters, so that one table and one tolerance hold for all.
+  // The input is in the list of parameters, so that one table and one tolerance apply to all.
   Parameter input("input", x);
   std::vector<CheckedParameter> checked{{"input", &input}};
   for (const nn::NamedParameter& named : parameters) checked.push_back({named.name, named.parameter});

@@ -78,8 +78,7 @@ void write_files(const fs::path& folder, const Trainer& trainer, const Checkpoin
   io::sync_folder(folder);
 }
 
-/// Puts the finished folder in its place, at one stroke. What stood there, if anything, then stands under the other
-/// name and is removed.
+/// Moves the finished folder to its place by one exchange of names. An old folder there is removed afterwards.
 void put_in_place(const fs::path& unfinished, const fs::path& place) {
   if (!fs::exists(place)) {
     fs::rename(unfinished, place);

@@ -1,4 +1,4 @@
-// Checkpoints: all that a run needs to go on as if it had never stopped.
+// Checkpoints: all that a run needs to resume as if it had never stopped.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct CheckpointState {
   std::string optimizer;                             ///< its type
   std::optional<double> best_loss;                   ///< of all evaluations so far; none before the first
   std::string config;                                ///< JSON; "null" without one
-  std::shared_ptr<const data::Tokenizer> tokenizer;  ///< nullptr when the ids are no text
+  std::shared_ptr<const data::Tokenizer> tokenizer;  ///< nullptr when the ids are not text
   std::string data;                                  ///< fingerprint of the data; empty when it has none
 };
 /// Error when it is missing, damaged, or of a newer format.

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of these only one can be given: the one on the command line, else that of the file.
+/// Only one of each pair can be given: the one on the command line, else the one in the file.
 constexpr std::pair<const char*, const char*> kInPlaceOf[] = {{"/train/epochs", "/train/steps"},
                                                               {"/train/steps", "/train/epochs"}};
 
@@ -52,7 +52,7 @@ void apply(Json& root, const std::string& set, io::Source& source) {
   for (std::size_t begin = 1; begin < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
     if (!at->is_object() && !at->is_null())
-      throw io::ConfigError(origin, pointer.substr(0, begin - 1), "is no object, it has no keys of its own");
+      throw io::ConfigError(origin, pointer.substr(0, begin - 1), "is not an object, it has no keys");
     at = &(*at)[pointer.substr(begin, end - begin)];
     begin = end + 1;
   }
@@ -148,7 +148,7 @@ InspectSettings read_inspect(io::Fields& fields) {
       "parameters",
       {.doc = "names or patterns of parameters to record after each step; by default all of every norm",
        .fallback = std::vector<std::string>{"*norm*"}});
-  s.every = fields.integer("every", {.doc = "records values, gradients and updates every so many steps; "
+  s.every = fields.integer("every", {.doc = "records values, gradients and updates every n-th step; "
                                             "statistics of every step are kept anyhow",
                                      .fallback = 1,
                                      .at_least = 1});

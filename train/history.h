@@ -37,8 +37,8 @@ struct HistoryStep {
 /// The same in a few numbers.
 struct HistorySummary {
   std::optional<double> lr;  ///< of that step's update; none when only a checkpoint tells
-  /// Of the quantity. Values are measured from the state before training where that is recorded, all else from 0. None
-  /// where only the norm was kept.
+  /// The quantity's statistics. Values are measured from the state before training where that is recorded, gradients and
+  /// updates from 0. None where only the norm was kept.
   std::optional<Statistics> statistics;
   double distance = 0;           ///< of the farthest element
   DType dtype = DType::float32;  ///< of min, max and the farthest element
@@ -47,7 +47,7 @@ struct HistorySummary {
   /// @}
 };
 
-/// Reads it; of a run that goes on too.
+/// Reads it, also while the run is running.
 class History {
  public:
   /// A parameter of which something is known.
@@ -78,7 +78,7 @@ class History {
   /// Steps of the complete checkpoints, rising, when they were looked at.
   const std::vector<std::int64_t>& checkpoint_steps() const { return checkpoint_steps_; }
   std::int64_t last_step() const;  ///< of all that is known; -1: nothing
-  /// Of the last checkpoint: the optimizer's type and the arrays that it keeps of a parameter ("exp_avg").
+  /// The optimizer's type in the last checkpoint, and the arrays that it keeps for a parameter ("exp_avg").
   std::string optimizer_type() const;
   std::vector<std::string> moments() const;  ///< see optimizer_type
 

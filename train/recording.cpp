@@ -90,7 +90,7 @@ Recorder::Recorder(std::filesystem::path path, const Trainer& trainer, const std
 Recorder::~Recorder() {
   try {
     flush();
-  } catch (const std::exception&) {  // whoever needs to know has called flush()
+  } catch (const std::exception&) {  // flush() reports errors, a destructor cannot
   }
 }
 

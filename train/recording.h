@@ -80,10 +80,10 @@ struct RecordedParameter {
   Shape shape;       ///< of its values, gradients and updates
 };
 
-/// Reads a recording, of a run that goes on too. A record that is not complete is as if it were not there.
+/// Reads a recording, also while the run is running. An incomplete record is ignored.
 class Recording {
  public:
-  /// Error when the file is missing or is no recording.
+  /// Error when the file is missing or is not a recording.
   explicit Recording(const std::filesystem::path& path);
 
   /// In the order of the file.

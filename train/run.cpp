@@ -19,7 +19,7 @@ optim::Parameters named_parameters(const models::Model* model) {
   return model == nullptr ? optim::Parameters{} : model->named_parameters();
 }
 
-/// The run folder's config is read from there: paths in it must not depend on where the first one stood.
+/// The run folder's config is read from there: its paths must not depend on the first config's folder.
 void make_paths_absolute(Json& node, const std::filesystem::path& folder) {
   if (!node.is_object()) return;
   for (auto& [key, value] : node.items()) {

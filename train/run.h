@@ -23,8 +23,8 @@ namespace handgrad::train {
 /// What a run is told beside its config.
 struct RunContext {
   const std::atomic<bool>* stop = nullptr;  ///< see TrainerOptions
-  /// Of the run that goes on, or whose weights are looked at: its ids keep their meaning whatever became of the text
-  /// since. nullptr: a new one.
+  /// The tokenizer of a run that is resumed or inspected: ids keep their meaning if the text changes. nullptr: a new
+  /// tokenizer.
   std::shared_ptr<const data::Tokenizer> tokenizer = {};
   bool weights_follow = false;  ///< the model gets its weights from a file: its first ones are not drawn
 };

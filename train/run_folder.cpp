@@ -67,7 +67,7 @@ std::string cpu_name() {
 class RunFolder::Before {
  public:
   Before(fs::path path, bool is_new) : path_(std::move(path)), is_new_(is_new) {
-    bring_back(path_);  // a kill may have come between
+    bring_back(path_);  // the program may have been killed between the two renames
     if (is_new_) return;
     make_folder(path_ / kReplaced);
     for_ours(path_, [&](const fs::path& file) { rename(file, path_ / kReplaced / file.filename()); });
@@ -91,7 +91,7 @@ class RunFolder::Before {
     fs::remove_all(path_ / kReplaced, ignored);
   }
 
-  /// Undoes what a killed program began: its run, which has made no step, gives way to the one that it set aside.
+  /// Undoes what a killed program began: its run, which has made no step, is replaced by the one that it set aside.
   static void bring_back(const fs::path& path) {
     const fs::path aside = path / kReplaced;
     if (!fs::is_directory(aside)) return;
@@ -148,7 +148,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
     begun = begun || fs::exists(path / file);
   if (begun && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
-                fmt::format("--overwrite, or another folder: --out runs/NAME, or go on with it: --resume {}",
+                fmt::format("--overwrite, or another folder: --out runs/NAME, or resume it: --resume {}",
                             io::shell_word(path.string())));
   const bool is_new = !fs::exists(path);
   make_folder(path);
@@ -225,7 +225,7 @@ MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
 MetricsWriter::~MetricsWriter() {
   try {
     flush();
-  } catch (const std::exception&) {  // whoever needs to know has called flush()
+  } catch (const std::exception&) {  // flush() reports errors, a destructor cannot
   }
 }
 

@@ -54,15 +54,15 @@ class RunFolder {
   };
 
   /// Makes the folder. Error when it holds a run and `existing` does not allow to overwrite it, when it holds other
-  /// things (nothing of somebody else's is ever deleted), or when it cannot be made. Until keep() is called, the last
-  /// copy of what is returned takes everything back when it goes.
+  /// files (handgrad deletes only its files), or when it cannot be made. Until keep() is called, the destructor of the
+  /// last copy restores what was there before.
   static RunFolder create(const std::filesystem::path& path, Existing existing);
-  /// Puts in order what a killed call left: a run without any step gives way to the one that it was to replace. Whoever
-  /// calls it holds the lock, since a run that has just begun looks the same.
+  /// Recovers after a crash: if the new run made no step, restores the run it was replacing. The caller holds the lock,
+  /// since a run that has just begun looks the same.
   static void recover(const std::filesystem::path& path);
   /// A folder that holds a run, to continue it or to look at it. Error when there is none, said by `verb`.
   static RunFolder open(const std::filesystem::path& path, const char* verb = "train");
-  /// Whether somebody holds the lock of this folder: a run in it goes on.
+  /// Whether a process holds the lock of this folder: its run is running.
   static bool in_use(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }                  ///< as it was given
@@ -75,7 +75,7 @@ class RunFolder {
   /// @}
   /// Whether it was made by create(), and keep() has not been called.
   bool is_new() const { return before_ != nullptr; }
-  /// The run has made a step, or saved its state: from now on it stands, and what it replaced is gone.
+  /// The run has made a step, or saved its state: it is kept from now on, and the run that it replaced is deleted.
   void keep();
 
  private:
@@ -117,7 +117,7 @@ class MetricsWriter {
 };
 
 /// Opens a file of lines to add to it, cut before the first of its lines that `keep` does not want, or that is not
-/// complete. What is kept is never written again, so nothing that comes between can lose it. Error when it cannot be written.
+/// complete. What is kept is never written again, so no interruption can lose it. Error when it cannot be written.
 std::ofstream continue_lines(const std::filesystem::path& path,
                              const std::function<bool(const std::string& line)>& keep);
 

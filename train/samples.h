@@ -11,14 +11,14 @@
 
 namespace handgrad::train {
 
-/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The loss on the
-/// data held back is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
+/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The
+/// validation loss is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
 inline constexpr const char* kSamplesFile = "texts.jsonl";
 
 /// How many tokens a sample has.
 inline constexpr std::int64_t kSampleTokens = 64;
 
-/// What the model writes on one line, at temperature 0.7, drawn with the run's seed; empty when its tokens are no text, or
+/// A line of text from the model, at temperature 0.7, drawn with the run's seed; empty when its tokens are not text, or
 /// when its weights are not finite.
 std::string sample_text(const Run& run, std::int64_t tokens = kSampleTokens);
 
@@ -31,7 +31,7 @@ class Samples {
   /// Continues a file that is there: samples of later steps than the trainer's are cut off, they will be made again.
   Samples(const Run& run, const std::filesystem::path& folder);
 
-  /// Step 0 of a new run; nothing for one that goes on.
+  /// Step 0 of a new run; nothing for a resumed one.
   void started(std::optional<double> validation_loss);
   /// A line after a sample step, and after the run's last.
   void stepped(std::int64_t step);

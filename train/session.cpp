@@ -29,7 +29,7 @@ void Session::describe() const {
   folder_.write_meta(meta);
 }
 
-/// Where each value of the config came from. The config that a run goes on with is no origin: what was known stays.
+/// Where each value of the config came from. A resumed run keeps the origins recorded at its start.
 nlohmann::ordered_json Session::origins() const {
   std::ifstream file(folder_.path() / "meta.json");
   const auto before = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -83,7 +83,7 @@ bool Session::evaluation_due(std::int64_t step) const {
   return step == run_.last_step() || (every > 0 && step % every == 0);
 }
 
-/// The first and the last are over all that is held back; those on the way may be over a part.
+/// The first and the last evaluation use all validation data; those between may use a part.
 std::optional<double> Session::evaluate(std::int64_t step) {
   Trainer& trainer = run_.trainer();
   if (!trainer.has_validation()) return std::nullopt;

@@ -13,13 +13,13 @@
 
 namespace handgrad::train {
 
-/// Sees how a session goes on: what a terminal shows. The library itself prints nothing.
+/// Observes a session: what a terminal shows. The library itself prints nothing.
 class SessionListener {
  public:
   virtual ~SessionListener() = default;
-  /// Before the first step, with the loss on the data held back, if there is any.
+  /// Before the first step, with the validation loss, if there is any.
   virtual void started(const Run& /*run*/, std::optional<double> /*validation_loss*/) {}
-  /// After each update; the loss on the data held back when it was measured.
+  /// After each update; with the validation loss when it was measured.
   virtual void stepped(const Run& /*run*/, const StepReport& /*report*/,
                        std::optional<double> /*validation_loss*/) {}
   virtual void saved(const std::filesystem::path& /*checkpoint*/) {}  ///< a checkpoint is complete
@@ -31,9 +31,9 @@ enum class Ending { finished, stopped };
 /// A run and its folder.
 class Session {
  public:
-  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as
-  /// it was. `run` and `listener` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that
-  /// the folder holds beyond that are made again, and stand there once.
+  /// Writes config.json and meta.json; for a resumed run only after its first step, so that a run that cannot be resumed
+  /// stays as it was. `run` and `listener` must outlive it. A run whose trainer is beyond step 0 is resumed: later steps
+  /// in the folder are made again and replaced.
   Session(Run& run, RunFolder folder, SessionListener& listener);
   ~Session();
 

@@ -24,7 +24,7 @@ constexpr std::size_t kBufferBytes = 1 << 18;
 }
 
 /// The one arithmetic for a recording that is read and for a parameter at work: the same bits. `beside` is called once for
-/// each element: sums that go along cost less than a pass of their own.
+/// each element: its sums cost less than another pass.
 template <class Value, class Start, class Beside>
 Statistics statistics_of(std::size_t n, const Value& value, const Start& start, const Beside& beside) {
   Statistics s;
@@ -91,7 +91,7 @@ double norm_of(const std::vector<double>& numbers) {
 
 namespace {
 
-/// Where the record of `step` ends in a file of these parameters. 0: there is none to go on with, or it is damaged.
+/// Where the record of `step` ends in a file of these parameters. 0: there is none to continue, or it is damaged.
 std::int64_t end_in_file(const std::filesystem::path& path, std::int64_t step, const Json& names) {
   if (!std::filesystem::exists(path)) return 0;
   try {

@@ -1,5 +1,5 @@
 // Statistics: what a parameter was like after a step, in a few numbers. Where a run records values only now and then,
-// these are kept of every step, in a file of their own.
+// these are kept for every step, in another file.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ class StatisticsWriter {
   std::fstream file_;
 };
 
-/// Reads the file, of a run that goes on too. A record that is not complete is as if it were not there.
+/// Reads the file, also while the run is running. An incomplete record is ignored.
 class StatisticsFile {
  public:
   /// Error when the file is missing or is none of these.
@@ -83,7 +83,7 @@ class StatisticsFile {
   /// Whether there is a complete record of it.
   bool has_step(std::int64_t step) const { return step >= first_step_ && step <= last_step_; }
 
-  /// Of parameter number `i` after `step`, which must be there.
+  /// The statistics of parameter number `i` after `step`, which must be recorded.
   StepStatistics read(std::size_t i, std::int64_t step) const;
   double lr(std::int64_t step) const;            ///< of that step's update
   std::int64_t end_of(std::int64_t step) const;  ///< where its record ends in the file, in bytes

@@ -135,7 +135,7 @@ void Trainer::check_norm(const optim::GradientNorm& norm, std::int64_t tokens) {
   throw NonFiniteError("gradient norm", norm.norm, step_ + 1, std::move(found));
 }
 
-// The same step once more, looking at every operation: equal numbers come out, so it fails in the same place.
+// Repeats the step and observes every operation: the numbers are equal, so it fails in the same place.
 NonFinite Trainer::find_again(std::int64_t tokens) {
   NonFiniteObserver observer;
   const GraphObserverGuard guard(observer);

@@ -28,7 +28,7 @@ struct StepReport {
   std::int64_t tokens = 0;  ///< targets that count, those that are ignored left out; 0: nothing to learn from
 };
 
-/// Looks on while training goes on; it must change nothing.
+/// Observes training; it must change nothing.
 class TrainerObserver {
  public:
   virtual ~TrainerObserver() = default;
@@ -47,7 +47,7 @@ struct TrainerOptions {
   bool allow_unused = false;  ///< whether trainable parameters may get no gradient
   bool find_non_finite =
       false;  ///< looks at every operation of every step, not only when the loss has gone wrong
-  /// Set by somebody else, a signal handler for instance: `run` then stops after the step it is in.
+  /// Set from outside, by a signal handler for instance: `run` then stops after the current step.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -71,17 +71,17 @@ class Trainer {
   StepReport step();
   /// Steps until `step_count()` is `last`, or a stop is requested. Whether it got there.
   bool run(std::int64_t last);
-  /// Whether somebody has set `stop`.
+  /// Whether `stop` is set.
   bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
   /// Observers are called in the order in which they were added.
   void add_observer(TrainerObserver& observer) { observers_.push_back(&observer); }
 
   /// Mean loss over the tokens of the validation windows, or of their first `max_batches` batches (0: all), without
-  /// dropout and without history; the mean is made in double. Training goes on as if it had not been called.
+  /// dropout and without history; the mean is made in double. Training continues as if it had not been called.
   /// ValueError without validation data.
   double validation_loss(std::int64_t max_batches = 0);
-  bool has_validation() const { return validation_ != nullptr; }  ///< whether there is something held back
+  bool has_validation() const { return validation_ != nullptr; }  ///< whether there is validation data
 
   /// Updates made so far, those of the runs that this one continues included.
   std::int64_t step_count() const { return step_; }

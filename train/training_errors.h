@@ -29,7 +29,7 @@ class NonFiniteError : public Error {
   const std::string& quantity() const { return quantity_; }             ///< "loss" or "gradient norm"
   double value() const { return value_; }                               ///< NaN or an infinity
   std::int64_t step() const { return step_; }  ///< the update that was not made, from 1
-  /// Where the first number that is not finite stands; nothing when it could not be found.
+  /// The place of the first number that is not finite; empty when it could not be found.
   const NonFinite& first() const { return first_; }
   const std::string& tensor() const { return first_.tensor; }  ///< of first(): "trf_blocks.1.norm2.scale"
 
@@ -53,7 +53,7 @@ class UnusedParameterError : public Error {
   UnusedParameterError(const std::vector<nn::NamedParameter>& unused, std::int64_t step);
 
   const char* what() const noexcept override { return text_.c_str(); }  ///< the whole text
-  /// Of all of them, in the order of the model.
+  /// The names of all of them, in the order of the model.
   const std::vector<std::string>& names() const { return names_; }
 
  private:
