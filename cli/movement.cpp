@@ -47,7 +47,7 @@ Movement::Movement(const train::Run& run, const std::filesystem::path& recording
   }
   if (recording.empty() || !std::filesystem::exists(recording)) return;
   const train::Recording recorded(recording);
-  if (recorded.step_count() == 0) return;
+  if (recorded.last_step() < 0) return;
   for (std::size_t i = 0; i < recorded.parameters().size(); ++i)
     for (Moving& m : moving_)
       if (m.name == recorded.parameters()[i].name) m.start = recorded.read(i, 0).value;

@@ -60,19 +60,18 @@ TEST_CASE("statistics: of every step the same as those of the recorded values, b
     const std::string all = std::string(" --overwrite --set 'inspect.parameters=[\"*\"]' --dtype ") + dtype;
     train_toy(folder.path(), "--out each" + all);
     train_toy(folder.path(), "--out fourth --threads 2 --set inspect.every=4" + all);
-    CHECK(!fs::exists(folder.path() / "each" / train::kStatisticsFile));
     const train::Recording each(folder.path() / "each" / train::kRecordingFile);
-    const train::StatisticsFile kept(folder.path() / "fourth" / train::kStatisticsFile);
-    CHECK(kept.first_step() == 0);
+    const train::Recording kept(folder.path() / "fourth" / train::kRecordingFile);
     REQUIRE(kept.last_step() == 12);
     REQUIRE(kept.parameters().size() == 18);
     for (std::size_t i = 0; i < kept.parameters().size(); ++i) {
-      CHECK(kept.parameters()[i] == each.parameters()[i].name);
+      CHECK(kept.parameters()[i] == each.parameters()[i]);
       for (std::int64_t step = 0; step <= 12; ++step) {
         CAPTURE(step);
         const train::RecordedStep recorded = each.read(i, step);
         const train::Statistics s = train::statistics(recorded.value, each.read(i, 0).value);
-        const train::StepStatistics k = kept.read(i, step);
+        const train::StepStatistics k = kept.statistics(i, step);
+        CHECK(each.statistics(i, step).update_norm == k.update_norm);
         CHECK(k.value.mean == s.mean);
         CHECK(k.value.std == s.std);
         CHECK(k.value.min == s.min);
@@ -111,51 +110,49 @@ TEST_CASE("statistics: a run that was stopped or killed goes on to the same byte
   const TemporaryFolder folder;
   const std::string every = " --set inspect.every=4";
   train_toy(folder.path(), "--out whole" + every);
-  const std::string whole = read_file(folder.path() / "whole" / train::kStatisticsFile);
+  const std::string whole = read_file(folder.path() / "whole" / train::kRecordingFile);
   train_toy(folder.path(), "--out parts --set train.stop_after=7" + every);
   CHECK(handgrad_in(folder.path(), "train --quiet --resume parts --set train.stop_after=0").status == 0);
-  CHECK(read_file(folder.path() / "parts" / train::kStatisticsFile) == whole);
+  CHECK(read_file(folder.path() / "parts" / train::kRecordingFile) == whole);
 
   // As a kill leaves it: steps after the last checkpoint, and a part of a record.
   train_toy(folder.path(), "--out killed" + every);
   fs::remove_all(folder.path() / "killed" / "checkpoints" / "step-000012");
-  const fs::path file = folder.path() / "killed" / train::kStatisticsFile;
+  const fs::path file = folder.path() / "killed" / train::kRecordingFile;
   fs::resize_file(file, fs::file_size(file) - 5);
-  CHECK(train::StatisticsFile(file).last_step() == 11);
+  CHECK(train::Recording(file).last_step() == 11);
   CHECK(inspected(folder.path(), "killed scale --step 11").size() == 3);
   CHECK(handgrad_in(folder.path(), "train --quiet --resume killed").status == 0);
   CHECK(read_file(file) == whole);
-  // Lost: it begins again where the run goes on, and earlier steps still show their values.
+  // Cut off before the last checkpoint, and lost.
+  fs::resize_file(file, static_cast<std::uintmax_t>(train::Recording(file).place_of(9)));
   fs::remove_all(folder.path() / "killed" / "checkpoints" / "step-000012");
-  fs::remove(file);
-  CHECK(handgrad_in(folder.path(), "train --quiet --resume killed").status == 0);
-  CHECK(train::StatisticsFile(file).first_step() == 11);
-  const json steps = inspected(folder.path(), "killed final_norm.scale");
-  std::vector<int> there;
-  for (const json& step : steps) there.push_back(step["step"]);
-  CHECK(there == std::vector<int>{0, 4, 8, 11, 12});
+  CHECK(handgrad_in(folder.path(), "train --quiet --resume killed").err ==
+        "inspect: 'killed/recording.bin': ends at step 8, before step 10, where the run continues\n"
+        "  try: remove the checkpoints of later steps, or train again\n");
   std::ofstream(file) << "junk";
   CHECK(handgrad_in(folder.path(), "inspect killed").err ==
-        "inspect: 'killed/statistics.bin': does not hold the statistics of a training run\n");
+        "inspect: 'killed/recording.bin': is not a recording of a training run\n");
+  fs::remove(file);
+  CHECK(handgrad_in(folder.path(), "train --quiet --resume killed").err ==
+        "inspect: 'killed/recording.bin': cannot be read: No such file or directory\n");
 }
 
-TEST_CASE("statistics: a damaged file is named, and a run that goes on makes a new one") {
+TEST_CASE("recording: a damaged record is named, and a resumed run replaces it") {
   const TemporaryFolder folder;
-  REQUIRE(
-      handgrad_in(folder.path(),
-                  "train " + config_path("toy.json") +
-                      " --quiet --set train.steps=6 --set train.stop_after=4 --set inspect.every=2 --out run")
-          .status == 0);
-  const fs::path file = folder.path() / "run" / train::kStatisticsFile;
-  std::string bytes = read_file(file);
+  train_toy(folder.path(), "--out run --set inspect.every=4");
+  const fs::path file = folder.path() / "run" / train::kRecordingFile;
+  const std::string whole = read_file(file);
+  std::string bytes = whole;
   std::fill(bytes.end() - 400, bytes.end(), '\xff');
   std::ofstream(file, std::ios::binary) << bytes;
-  const Outcome outcome = handgrad_in(folder.path(), "inspect run final_norm.shift");
+  const Outcome outcome = handgrad_in(folder.path(), "inspect run final_norm.shift --step 12 --values");
   CHECK(outcome.status == 1);
-  CHECK(outcome.err.find("is damaged") != std::string::npos);
-  std::ofstream(file, std::ios::binary | std::ios::trunc).close();
+  CHECK(outcome.err.find("run/recording.bin': the record of step 12 is damaged") != std::string::npos);
+  CHECK(handgrad_in(folder.path(), "report run").status == 1);
+  fs::remove_all(folder.path() / "run" / "checkpoints" / "step-000012");
   CHECK(handgrad_in(folder.path(), "train --resume run --quiet").status == 0);
-  CHECK(train::StatisticsFile(file).last_step() == 6);
+  CHECK(read_file(file) == whole);
 }
 
 TEST_CASE("inspect: steps without values have statistics in tables and JSON, and no line in CSV") {
@@ -323,7 +320,7 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
       {"run --of momentum",
        "inspect: --of must be value, gradient, update, first_moment or second_moment, got momentum\n"
        "  try: handgrad inspect --help\n"},
-      {"run/inspect.bin", "inspect: 'run/inspect.bin' is a part of a run\n  try: handgrad inspect run\n"},
+      {"run/recording.bin", "inspect: 'run/recording.bin' is a part of a run\n  try: handgrad inspect run\n"},
       {"run/checkpoints",
        "inspect: 'run/checkpoints' holds checkpoints\n"
        "  try: one of them, or the run: handgrad inspect run\n"},

@@ -87,7 +87,7 @@ std::size_t lines_in(const fs::path& file) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-const char* const kFiles[] = {"metrics.jsonl", "inspect.bin"};
+const char* const kFiles[] = {"metrics.jsonl", "recording.bin"};
 const char* const kCheckpointFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json"};
 
 void check_equal_runs(const fs::path& a, const fs::path& b, const std::string& checkpoint) {

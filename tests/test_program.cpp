@@ -172,7 +172,7 @@ TEST_CASE("a run that was stopped goes on to the same bytes") {
   REQUIRE(handgrad_in(folder.path(), "train --quiet --resume parts --set train.stop_after=0").status == 0);
   const auto whole = reproducible_files(folder.path() / "whole"),
              parts = reproducible_files(folder.path() / "parts");
-  for (const char* name : {"metrics.jsonl", "inspect.bin", "checkpoints/step-000010/model.safetensors",
+  for (const char* name : {"metrics.jsonl", "recording.bin", "checkpoints/step-000010/model.safetensors",
                            "checkpoints/step-000010/optimizer.safetensors"})
     CHECK_MESSAGE(whole.at(name) == parts.at(name), name);
 }
@@ -328,8 +328,8 @@ TEST_CASE("what is recorded unasked: everything that the norms learn, whatever i
   CHECK(usual.out.find("next   handgrad inspect usual scale shift ") != std::string::npos);
   const std::string by_name = R"( --quiet --out by_name --set 'inspect.parameters=["*.scale", "*.shift"]')";
   REQUIRE(handgrad_in(folder.path(), toy + by_name).status == 0);
-  CHECK(read_file(folder.path() / "usual" / "inspect.bin") ==
-        read_file(folder.path() / "by_name" / "inspect.bin"));
+  CHECK(read_file(folder.path() / "usual" / "recording.bin") ==
+        read_file(folder.path() / "by_name" / "recording.bin"));
 
   const Outcome rms = handgrad_in(folder.path(), toy + " --out rms --set model.norm.type=rms_norm");
   CHECK(rms.out.find("next   handgrad inspect rms scale  ") != std::string::npos);

@@ -62,8 +62,8 @@ TEST_CASE("recording: with gaps between the records, the update is that of the r
   const train::Recording each(folder.path() / "each" / train::kRecordingFile);
   const train::Recording third(folder.path() / "third" / train::kRecordingFile);
   CHECK(each.last_step() == 6);
-  CHECK(third.step_count() == 3);
-  CHECK_FALSE(third.has_step(2));
+  CHECK(third.steps() == std::vector<std::int64_t>{0, 3, 6});
+  CHECK_FALSE(third.has_values(2));
   for (std::size_t i = 0; i < each.parameters().size(); ++i) {
     CHECK(each.parameters()[i].name == third.parameters()[i].name);
     for (const std::int64_t step : {0, 3, 6}) {
@@ -86,7 +86,7 @@ TEST_CASE("recording: the last step is there, also when it is no multiple") {
   CHECK(fourth.steps(0, 9) == std::vector<std::int64_t>{0, 4, 6});
   CHECK(fourth.steps(1, 5) == std::vector<std::int64_t>{4});
   CHECK(fourth.last_step() == 6);
-  CHECK_FALSE(fourth.has_step(5));
+  CHECK_FALSE(fourth.has_values(5));
   for (const std::int64_t step : {4, 6}) {
     CHECK(fourth.read(0, step).value == each.read(0, step).value);
     CHECK(fourth.read(0, step).gradient == each.read(0, step).gradient);
@@ -132,19 +132,72 @@ TEST_CASE("recording: a record that was cut short is as if it were not there") {
                        Error);
 }
 
+TEST_CASE("recording: values of the last step that were cut short leave its statistics") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "run", 4);
+  const auto path = folder.path() / "run" / train::kRecordingFile;
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  const train::Recording recording(path);
+  CHECK(recording.last_step() == 6);
+  CHECK(recording.steps() == std::vector<std::int64_t>{0, 4});
+  CHECK(recording.statistics(0, 6).update_norm > 0);
+}
+
+TEST_CASE("recording: for any gap, the end is found where the file was cut") {
+  const TemporaryFolder folder;
+  for (const int every : {1, 2, 3, 4, 5, 7, 100}) {
+    CAPTURE(every);
+    const auto run = folder.path() / std::to_string(every);
+    train_into(run, every);
+    const auto path = run / train::kRecordingFile;
+    CHECK(train::Recording(path).last_step() == 6);
+    CHECK(train::Recording(path).has_values(6));
+    for (std::int64_t step = 6; step >= 0; --step) {
+      const std::int64_t end = train::Recording(path).place_of(step);
+      std::filesystem::resize_file(path, static_cast<std::uintmax_t>(end + (step % 2 == 0 ? 0 : 9)));
+      CHECK(train::Recording(path).last_step() == step - 1);
+    }
+  }
+}
+
+TEST_CASE("recording: a changed byte is reported with the file and its step, and only when it is read") {
+  const TemporaryFolder folder;
+  train_into(folder.path() / "run", 2);
+  const auto path = folder.path() / "run" / train::kRecordingFile;
+  const train::Recording intact(path);
+  const std::int64_t head = intact.layout().head_bytes();
+  const std::string expected = "inspect: '" + path.string() +
+                               "': the record of step 4 is damaged: it is not what the run wrote there\n"
+                               "  try: a copy of the file, or train again; other steps can be read";
+  const auto damage = [&](std::int64_t place) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(place);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(place);
+    file.put(byte);
+  };
+  for (std::int64_t offset = 0; offset < head; offset += 5) {
+    CAPTURE(offset);
+    damage(intact.place_of(4) + offset);
+    CHECK_THROWS_WITH_AS(train::Recording(path).statistics(0, 4), expected.c_str(), Error);
+    damage(intact.place_of(4) + offset);
+  }
+  damage(intact.place_of(4) + head);  // a value of the first parameter
+  const train::Recording damaged(path);
+  CHECK_THROWS_WITH_AS(damaged.read(0, 4), expected.c_str(), Error);
+  CHECK(damaged.read(1, 4).value == train::Recording(path).read(1, 4).value);
+  CHECK(damaged.statistics(0, 4).gradient_norm > 0);
+  CHECK(damaged.read(0, 6).step == 6);
+  CHECK(refused(folder.path() / "run", {.names = {"norm1.scale"}, .steps = "4", .values = true}) == expected);
+}
+
 TEST_CASE("inspect: a recording that ends before its run says where") {
   const TemporaryFolder folder;
   const std::filesystem::path run = folder.path() / "run";
   train_into(run);
   const std::filesystem::path file = run / train::kRecordingFile;
   const train::Recording recording(file);
-  const std::int64_t record = 16 + [&] {
-    std::int64_t bytes = 0;
-    for (const auto& parameter : recording.parameters()) bytes += 8 + 2 * 4 * parameter.shape.numel();
-    return bytes;
-  }();
-  std::filesystem::resize_file(file,
-                               std::filesystem::file_size(file) - static_cast<std::uintmax_t>(2 * record));
+  std::filesystem::resize_file(file, static_cast<std::uintmax_t>(recording.place_of(5)));
   CHECK(refused(run, {.steps = "5"}) == "inspect " + run.string() +
                                             ": no step 5; step 4 of 6 is the last one recorded\n"
                                             "  recorded  steps 0 to 4, every step\n"

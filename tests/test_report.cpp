@@ -152,7 +152,7 @@ TEST_CASE("the page of a long run leaves steps out, and no bit of the updates of
                          " --set train.eval_every=0 --set data.val_fraction=0 --set model.n_heads=1" +
                          " --set model.emb_dim=8");
   REQUIRE_MESSAGE(train.status == 0, train.err);
-  const handgrad::train::Recording recording(folder.path() / "run" / "inspect.bin");
+  const handgrad::train::Recording recording(folder.path() / "run" / "recording.bin");
   const json norms = data_of(folder.path() / "run" / "report.html")["runs"][0]["norms"];
   REQUIRE(norms["columns"].size() == 201);
   std::size_t at = 0;
@@ -215,28 +215,32 @@ TEST_CASE("a run of GPT-2's norms makes a page below 3 MB that says what it leav
   const fs::path wide = folder.path() / "wide";
   fs::create_directory(wide);
   fs::copy_file(HANDGRAD_SOURCE_DIR "/configs/toy.json", wide / "config.json");
-  json parameters = json::array();
+  handgrad::train::RecordingLayout layout;
+  layout.every = 10;
   for (int norm = 0; norm < 25; ++norm)
     for (const char* kind : {"scale", "shift"})
-      parameters.push_back({{"name", "norm" + std::to_string(norm) + "." + kind}, {"shape", {768}}});
-  std::string header =
-      json{{"version", 1}, {"dtype", "float32"}, {"every", 10}, {"parameters", parameters}}.dump();
-  std::ofstream file(wide / "inspect.bin", std::ios::binary);
-  const auto put = [&](const auto& value) {
-    file.write(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  file << "hgrecord";
-  put(static_cast<std::uint64_t>(header.size()));
-  file << header;
-  for (std::int64_t step = 0; step <= 1000; step += 10) {
-    put(step);
-    put(1e-3);
-    for (int parameter = 0; parameter < 50; ++parameter) {
-      put(std::int64_t{step > 0});
-      for (int part = 0; part < 3; ++part)  // value, gradient, update
-        for (int i = 0; i < 768; ++i)
-          put(1 + 1e-5F * static_cast<float>(step * (i - 300)) / static_cast<float>(part + 1));
-    }
+      layout.parameters.push_back({"norm" + std::to_string(norm) + "." + kind, handgrad::Shape({768})});
+  std::ofstream file(wide / "recording.bin", std::ios::binary);
+  file << layout.file_start();
+  std::vector<float> values(3 * 768);
+  for (std::int64_t step = 0; step <= 1000; ++step) {
+    for (std::size_t i = 0; i < values.size(); ++i)  // value, gradient, update
+      values[i] = 1 + 1e-5F * static_cast<float>(step * (static_cast<std::int64_t>(i % 768) - 300)) /
+                          static_cast<float>(i / 768 + 1);
+    const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    const bool due = step % 10 == 0;
+    handgrad::train::RecordEntry entry;
+    entry.statistics.gradient_norm = step > 0 ? 1 : -1;
+    entry.checksum = due ? handgrad::train::checksum_of(bytes.data(), bytes.size()) : 0;
+    std::string head(static_cast<std::size_t>(layout.head_bytes()), '\0');
+    handgrad::train::RecordHead start{0, step, 1e-3, due};
+    std::memcpy(head.data(), &start, sizeof start);
+    for (std::size_t i = 0; i < 50; ++i)
+      std::memcpy(head.data() + layout.entry_place(i), &entry, sizeof entry);
+    start.checksum = layout.head_checksum(head.data());
+    std::memcpy(head.data(), &start, sizeof start);
+    file << head;
+    for (int i = 0; due && i < 50; ++i) file << bytes;
   }
   file.close();
   REQUIRE(handgrad_in(folder.path(), "report wide").status == 0);

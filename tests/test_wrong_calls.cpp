@@ -190,7 +190,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"inspect junk.safetensors", 1,
        "\"junk.safetensors\": a safetensors file has at least 8 bytes, this one 5\n"},
       {"inspect folder", 1,
-       "inspect: 'folder' holds no recorded parameters (inspect.bin)\n"
+       "inspect: 'folder' holds no recorded parameters (recording.bin)\n"
        "  try: train with /inspect/parameters in the config, such as [\"*norm*\"]\n"},
       {"inspect", 2,
        "inspect: needs RUN_OR_FILE, a run's folder, or a safetensors file\n"

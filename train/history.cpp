@@ -22,12 +22,6 @@ std::vector<std::string> state_names(Quantity of) {
 /// An update may be the difference of two float32 numbers, which needs more digits.
 DType dtype_for(Quantity of, DType recorded) { return of == Quantity::update ? DType::float64 : recorded; }
 
-std::vector<std::string> names_of(const Recording& recording) {
-  std::vector<std::string> names;
-  for (const RecordedParameter& parameter : recording.parameters()) names.push_back(parameter.name);
-  return names;
-}
-
 }  // namespace
 
 const std::vector<std::string>& quantity_names() {
@@ -40,9 +34,6 @@ const std::string& name_of(Quantity quantity) { return quantity_names()[static_c
 
 History::History(const fs::path& run, Quantity of, bool unrecorded) : run_(run), of_(of) {
   if (fs::exists(run / kRecordingFile)) recording_ = std::make_unique<Recording>(run / kRecordingFile);
-  if (recording_ && fs::exists(run / kStatisticsFile))
-    statistics_ = std::make_unique<StatisticsFile>(run / kStatisticsFile);
-  if (statistics_ && statistics_->parameters() != names_of(*recording_)) statistics_.reset();
   const bool moments = of >= Quantity::first_moment;
   if (moments || unrecorded || !recording_) checkpoint_steps_ = steps_of_checkpoints(run);
   add_recorded();
@@ -55,13 +46,7 @@ void History::add_recorded() {
   if (!recording_) return;
   // Before training there are values only.
   const std::int64_t first = of_ == Quantity::value ? 0 : 1;
-  const std::vector<std::int64_t> values = recording_->steps(first, recording_->last_step());
-  std::set<std::int64_t> all(values.begin(), values.end());
-  if (statistics_)
-    for (std::int64_t step = std::max(first, statistics_->first_step()); step <= statistics_->last_step();
-         ++step)
-      all.insert(step);
-  recorded_steps_.assign(all.begin(), all.end());
+  for (std::int64_t step = first; step <= recording_->last_step(); ++step) recorded_steps_.push_back(step);
   for (std::size_t i = 0; i < recording_->parameters().size(); ++i)
     entries_.push_back({recording_->parameters()[i].name, recording_->parameters()[i].shape, i, {}});
 }
@@ -117,7 +102,7 @@ std::string History::moment_of(const io::SafetensorsReader& file, const std::str
 }
 
 bool History::has_numbers(std::size_t i, std::int64_t step) const {
-  return from_checkpoints(i) || recording_->has_step(step);
+  return from_checkpoints(i) || recording_->has_values(step);
 }
 
 HistoryStep History::read(std::size_t i, std::int64_t step) const {
@@ -152,38 +137,21 @@ HistorySummary History::summary(std::size_t i, std::int64_t step) const {
     return s;
   }
   const std::size_t recorded = *entries_[i].recorded;
-  const auto known = [](double norm) { return norm < 0 ? std::nullopt : std::optional<double>(norm); };
+  const auto known = [](double norm) { return norm == -1 ? std::nullopt : std::optional<double>(norm); };
+  const StepStatistics kept = recording_->statistics(recorded, step);
   s.dtype = dtype_for(of_, recording_->dtype());
-  if (statistics_ && statistics_->has_step(step)) {
-    const StepStatistics kept = statistics_->read(recorded, step);
-    if (kept.value.farthest >= static_cast<std::size_t>(entries_[i].shape.numel()))
-      throw Error("inspect",
-                  fmt::format("'{}' is damaged: {} has no feature [{}]", (run_ / kStatisticsFile).string(),
-                              entries_[i].name, kept.value.farthest));
-    s.lr = statistics_->lr(step);
-    s.gradient_norm = known(kept.gradient_norm);
-    s.update_norm = known(kept.update_norm);
-    if (of_ == Quantity::value) s.statistics = kept.value;
+  s.lr = recording_->lr(step);
+  s.gradient_norm = known(kept.gradient_norm);
+  s.update_norm = known(kept.update_norm);
+  if (of_ == Quantity::value) {
+    s.statistics = kept.value;
+  } else if (recording_->has_values(step)) {
+    s.statistics = statistics(read(i, step).numbers, {});
   }
-  if (!s.lr || (!s.statistics && recording_->has_step(step))) take_values(i, step, s);
   if (s.statistics)
     s.distance = std::abs(s.statistics->farthest_value -
-                          (start_of(i).empty() ? 0 : start_of(i)[s.statistics->farthest]));
+                          (start_of(i).empty() ? 0 : start_of(i).at(s.statistics->farthest)));
   return s;
-}
-
-/// What only the values tell.
-void History::take_values(std::size_t i, std::int64_t step, HistorySummary& s) const {
-  const RecordedStep numbers = recording_->read(*entries_[i].recorded, step);
-  if (!s.lr) {
-    s.lr = numbers.lr;
-    if (!numbers.gradient.empty()) s.gradient_norm = norm_of(numbers.gradient);
-    if (!numbers.update.empty()) s.update_norm = norm_of(numbers.update);
-  }
-  const std::vector<double>& chosen = of_ == Quantity::value      ? numbers.value
-                                      : of_ == Quantity::gradient ? numbers.gradient
-                                                                  : numbers.update;
-  if (!chosen.empty()) s.statistics = statistics(chosen, start_of(i));
 }
 
 }  // namespace handgrad::train

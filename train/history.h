@@ -1,5 +1,5 @@
-// History: all that a run's folder kept of its parameters, behind one face: the recording, the statistics of every
-// step, and the checkpoints, which hold the parameters that were not recorded and the optimizer's moments.
+// History: all that a run's folder kept of its parameters: the recording, and the checkpoints, which hold the parameters
+// that were not recorded and the optimizer's moments.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct HistorySummary {
   /// @}
 };
 
-/// Reads it, also while the run is running.
+/// Reads it, also of a run in progress.
 class History {
  public:
   /// A parameter of which something is known.
@@ -72,9 +72,6 @@ class History {
   }
   /// nullptr when the run recorded nothing.
   const Recording* recording() const { return recording_.get(); }
-  bool has_statistics() const {
-    return statistics_ != nullptr;
-  }  ///< of every step, also of those without values
   /// Steps of the complete checkpoints, rising, when they were looked at.
   const std::vector<std::int64_t>& checkpoint_steps() const { return checkpoint_steps_; }
   std::int64_t last_step() const;  ///< of all that is known; -1: nothing
@@ -99,13 +96,11 @@ class History {
   void add_moments();
   const io::SafetensorsReader& reader(std::int64_t step, const char* file) const;
   std::string moment_of(const io::SafetensorsReader& file, const std::string& parameter) const;
-  void take_values(std::size_t i, std::int64_t step, HistorySummary& summary) const;
   const std::vector<double>& start_of(std::size_t i) const;
 
   std::filesystem::path run_;
   Quantity of_;
   std::unique_ptr<Recording> recording_;
-  std::unique_ptr<StatisticsFile> statistics_;
   std::vector<std::int64_t> checkpoint_steps_;
   std::vector<Entry> entries_;
   std::vector<std::int64_t> recorded_steps_;                   // with values, or statistics alone

@@ -1,68 +1,20 @@
-// Recording: what inspected parameters were after each step, which gradient made the step, and what the
-// optimizer really applied. Written while training runs, readable at any time, also after the program was
-// killed.
+// Recording: inspected parameters after each step, the gradient that made the step, and the update that the optimizer
+// applied. Readable at any time, also while training runs and after the program was killed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "handgrad/core/array.h"
+#include "handgrad/train/recording_format.h"
 #include "handgrad/train/statistics.h"
-#include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
 
 /// The file in a run folder.
-inline constexpr const char* kRecordingFile = "inspect.bin";
-
-/// Appends a record after step 0 (the state before training), after every `every` steps, and after the last one.
-///
-/// The file: 8 bytes "hgrecord", the length of a JSON header (uint64), the header ({"version", "dtype",
-/// "every", "parameters": [{"name", "shape"}]}), then records of one size: step (int64), learning rate
-/// (float64), and for each parameter a flag (int64; 1: there was a gradient), the values, the gradient, and,
-/// when `every` is not 1, the update of this step; with every step recorded the update is the difference of
-/// two records. All little-endian.
-///
-/// When `every` is not 1, the statistics of every step go into a file beside it (statistics.h).
-class Recorder final : public TrainerObserver {
- public:
-  /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path`
-  /// when the trainer begins at step 0; else continues it: records of later steps are cut off, they will be made
-  /// again. Error when it cannot be written.
-  Recorder(std::filesystem::path path, const Trainer& trainer, const std::vector<std::string>& names,
-           std::int64_t every, std::int64_t last);
-  ~Recorder() override;
-
-  void before_update(const Trainer& trainer, const StepReport& report) override;
-  void after_update(const Trainer& trainer, const StepReport& report) override;
-
-  /// Hands everything over to the file. Also done every 100 ms, and at the end. Error when the disk is full.
-  void flush();
-
- private:
-  void create();
-  void continue_at(std::int64_t step);
-  void open_statistics(std::int64_t step);
-  void append(std::int64_t step, double lr);
-  bool due(std::int64_t step) const { return step % every_ == 0 || step == last_; }
-
-  std::filesystem::path path_;
-  optim::Parameters parameters_;
-  std::int64_t every_, last_;
-  DType dtype_ = DType::float32;
-  std::string header_;
-  std::fstream file_;
-  std::vector<char> buffer_;
-  std::vector<Array> before_;  // values before the update, where it cannot be had from the record before
-  std::optional<StatisticsWriter> statistics_;  // when `every` is not 1
-  std::chrono::steady_clock::time_point flushed_;
-};
+inline constexpr const char* kRecordingFile = "recording.bin";
 
 /// One parameter after one step.
 struct RecordedStep {
@@ -74,58 +26,64 @@ struct RecordedStep {
   std::vector<double> update;  ///< value minus the value before; empty at step 0
 };
 
-/// A parameter as the recording knows it.
-struct RecordedParameter {
-  std::string name;  ///< "trf_blocks.0.norm1.scale"
-  Shape shape;       ///< of its values, gradients and updates
-};
-
-/// Reads a recording, also while the run is running. An incomplete record is ignored.
+/// Reads a recording, also of a run in progress. A record cut off at the end of the file is ignored. What is read is
+/// compared with its checksum; Error names the file and the step when it differs.
 class Recording {
  public:
   /// Error when the file is missing or is not a recording.
   explicit Recording(const std::filesystem::path& path);
 
+  const RecordingLayout& layout() const { return layout_; }  ///< of the file
   /// In the order of the file.
-  const std::vector<RecordedParameter>& parameters() const { return parameters_; }
-  DType dtype() const { return dtype_; }         ///< of values and gradients in the file
-  std::int64_t every() const { return every_; }  ///< steps from one record to the next
+  const std::vector<RecordedParameter>& parameters() const { return layout_.parameters; }
+  DType dtype() const { return layout_.dtype; }         ///< of values and gradients in the file
+  std::int64_t every() const { return layout_.every; }  ///< steps from one record with values to the next
 
-  std::int64_t step_count() const { return record_count_; }  ///< how many steps are there
-  std::int64_t last_step() const { return last_step_; }      ///< of the last complete record; -1 without one
-  /// The steps that are there from `first` to `last`, both included, rising: 0, every, 2 every, ..., and the last one.
+  std::int64_t last_step() const { return last_step_; }  ///< of the last complete record; -1 without one
+  /// The steps with values from `first` to `last`, both included, rising: 0, every, 2 every, ..., and the last one.
   std::vector<std::int64_t> steps(std::int64_t first, std::int64_t last) const;
-  /// Whether there is a complete record of it.
-  bool has_step(std::int64_t step) const {
-    return step >= 0 && step <= last_step_ && (step % every_ == 0 || step == last_step_);
+  /// All of them.
+  std::vector<std::int64_t> steps() const { return steps(0, last_step_); }
+  /// Whether its values are there, not only their statistics.
+  bool has_values(std::int64_t step) const {
+    return step >= 0 && step <= last_step_ &&
+           (step % layout_.every == 0 || (step == last_step_ && last_has_values_));
   }
 
-  /// Parameter number `i` after `step`, which must be there.
+  double lr(std::int64_t step) const;  ///< of that step's update
+  /// @{ Parameter number `i` after `step`: in a few numbers, for every step up to the last; and its values, which must
+  /// be there.
+  StepStatistics statistics(std::size_t i, std::int64_t step) const { return entry_of(i, step).statistics; }
   RecordedStep read(std::size_t i, std::int64_t step) const;
+  /// @}
 
-  /// Calls `visit` for every step that is there, in turn, with these parameters in their order after it. Every record is
-  /// read once: much faster than read() of each parameter at each step.
+  /// Calls `visit` for every step with values, in turn, with these parameters in their order after it. Every record is
+  /// read once: faster than read() of each parameter at each step.
   void for_each_step(const std::vector<std::size_t>& parameters,
                      const std::function<void(const std::vector<RecordedStep>&)>& visit) const;
 
- private:
-  /// Bytes of a record, from its beginning.
-  struct Range {
-    std::int64_t begin, end;
-  };
+  std::int64_t place_of(std::int64_t step) const;  ///< where its record begins in the file
+  /// Its record up to the values, as it is in the file.
+  const std::vector<char>& head_of(std::int64_t step) const;
 
-  void read_header();
-  Range range_of(std::size_t i) const;
-  void read_bytes(std::int64_t record, Range range, char* to) const;
-  void decode(const char* bytes, std::size_t i, RecordedStep& step) const;
+ private:
+  void read_start();
+  void find_last(std::int64_t size);
+  void read_bytes(std::int64_t place, void* to, std::int64_t bytes) const;
+  RecordEntry entry_of(std::size_t i, std::int64_t step) const;
+  void read_values(std::size_t i, RecordedStep& step) const;
+  [[noreturn]] void throw_damaged(std::int64_t step) const;
 
   std::filesystem::path path_;
   mutable std::ifstream file_;
-  DType dtype_ = DType::float32;
-  std::int64_t every_ = 1, record_count_ = 0, last_step_ = -1;
-  std::int64_t first_record_ = 0, record_bytes_ = 0;  // place and size in the file
-  std::vector<RecordedParameter> parameters_;
-  std::vector<std::int64_t> offsets_;  // of each parameter within a record
+  RecordingLayout layout_;
+  std::int64_t first_record_ = 0;  // its place in the file
+  std::int64_t head_bytes_ = 0, value_bytes_ = 0;
+  std::vector<std::int64_t> offsets_;  // of each parameter within the values of a record
+  std::int64_t last_step_ = -1;
+  bool last_has_values_ = false;
+  mutable std::vector<char> head_;  // of the record that was read last
+  mutable std::int64_t head_step_ = -1;
 };
 
 }  // namespace handgrad::train

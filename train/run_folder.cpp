@@ -33,9 +33,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 constexpr const char* kReplaced = "replaced";
-constexpr std::array kOurs = {"config.json",  "meta.json",     "metrics.jsonl", "timing.jsonl",
-                              kRecordingFile, kStatisticsFile, kSamplesFile,    "log.txt",
-                              "checkpoints",  "report.html",   kReplaced};
+constexpr std::array kOurs = {"config.json", "meta.json", "metrics.jsonl", "timing.jsonl", kRecordingFile,
+                              kSamplesFile,  "log.txt",   "checkpoints",   "report.html",  kReplaced};
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
   throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));

@@ -4,8 +4,7 @@
 //     meta.json        version, compiler, CPU, kernels, threads, seed
 //     metrics.jsonl    one object per step
 //     timing.jsonl     wall-clock values of each step, and where the run was resumed
-//     inspect.bin      recorded parameters (recording.h)
-//     statistics.bin   their statistics after every step, where values are recorded at some only (statistics.h)
+//     recording.bin    recorded parameters (recording.h)
 //     texts.jsonl      what the model wrote at some steps (samples.h)
 //     log.txt
 //     checkpoints/step-000100/
@@ -67,7 +66,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }                  ///< as it was given
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }  ///< where checkpoints are
-  std::filesystem::path recording() const;                                     ///< where inspect.bin is
+  std::filesystem::path recording() const;                                     ///< where recording.bin is
 
   /// @{ Error when it cannot be written.
   void write_config(const nlohmann::ordered_json& effective) const;

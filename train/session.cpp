@@ -15,8 +15,8 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
       samples_(run, folder_.path()) {
   if (folder_.is_new()) describe();
   if (run.inspected().empty()) return;
-  recorder_ = std::make_unique<Recorder>(folder_.recording(), run.trainer(), run.inspected(),
-                                         run.inspect().every, run.last_step());
+  recorder_ = std::make_unique<RecordingWriter>(folder_.recording(), run.trainer(), run.inspected(),
+                                                run.inspect().every, run.last_step());
   run.trainer().add_observer(*recorder_);
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "handgrad/train/recording.h"
+#include "handgrad/train/recording_writer.h"
 #include "handgrad/train/run.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"
@@ -56,7 +56,7 @@ class Session {
   SessionListener& listener_;
   MetricsWriter metrics_;
   Samples samples_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<RecordingWriter> recorder_;
   std::int64_t saved_step_ = -1;
   std::filesystem::path saved_;  // the checkpoint of that step
   bool kept_ = false;

@@ -57,7 +57,7 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
     throw Error("inspect",
                 fmt::format("'{}' holds no recorded parameters ({})", title, train::kRecordingFile), {},
                 "train with /inspect/parameters in the config, such as [\"*norm*\"]");
-  if (history.recording() != nullptr && history.recording()->step_count() == 0)
+  if (history.recording() != nullptr && history.recording()->last_step() < 0)
     throw Error("inspect", fmt::format("'{}' has no recorded step yet", title), {}, "wait a moment");
   const Selection selection = select(run_or_file, history, options);
   switch (options.format) {

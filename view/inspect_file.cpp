@@ -50,7 +50,7 @@ void write_table(const io::SafetensorsReader& file, const Entries& entries, bool
 }  // namespace
 
 void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out) {
-  if (path.filename() == train::kRecordingFile || path.filename() == train::kStatisticsFile)
+  if (path.filename() == train::kRecordingFile)
     throw Error("inspect", fmt::format("'{}' is a part of a run", path.string()), {},
                 fmt::format("{} inspect {}", io::program_name(),
                             io::shell_word(path.has_parent_path() ? path.parent_path().string() : ".")));

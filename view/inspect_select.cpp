@@ -168,17 +168,15 @@ std::string advice_beyond(const Selection& s, std::int64_t last) {
 /// `last`: the last step of which anything was recorded.
 [[noreturn]] void throw_step(const Selection& s, std::int64_t step, std::int64_t last) {
   const std::int64_t every = s.history.recording()->every();
-  const bool statistics = s.history.has_statistics();
-  const std::string often = every == 1 ? "step" : fmt::format("{} steps", every);
-  const std::string recorded =
-      fmt::format("steps 0 to {}, every {}", last, statistics ? "step; values every " + often : often);
+  const std::string recorded = fmt::format("steps 0 to {}, every step{}", last,
+                                           every == 1 ? "" : fmt::format("; values every {} steps", every));
   if (step == 0)
     throw Error("inspect " + s.title,
                 fmt::format("no step 0; it is the state before training, which has no {}",
                             train::name_of(s.history.of())),
                 {{"recorded ", recorded}}, "--step 1");
   throw Error("inspect " + s.title,
-              step <= last && statistics ? fmt::format("step {} has statistics, no values", step)
+              step <= last && every != 1 ? fmt::format("step {} has statistics, no values", step)
                                          : fmt::format("no step {}; {}", step, how_far(s, last)),
               {{"recorded ", recorded}},
               step > last ? advice_beyond(s, last) : fmt::format("--step {}", step / every * every));

@@ -36,9 +36,9 @@ Plan make_plan(const train::Recording& recording, std::size_t budget) {
     all += static_cast<std::size_t>(shape.numel());
     plan.features = std::max(plan.features, static_cast<std::size_t>(shape.numel()));
   }
-  const std::int64_t records = recording.step_count();
+  const std::vector<std::int64_t> steps = recording.steps();
   const std::size_t cells = budget / (3 * size_of(recording.dtype()));
-  auto columns = static_cast<std::size_t>(std::min(records, kMostColumns));
+  auto columns = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(steps), kMostColumns));
   const std::size_t count = std::max<std::size_t>(plan.parameters.size(), 1);
   if (all * columns > cells) {
     if (cells / (count * columns) < kEnoughFeatures)
@@ -46,7 +46,7 @@ Plan make_plan(const train::Recording& recording, std::size_t budget) {
     plan.features = std::max(kLeastFeatures, cells / (count * columns));
   }
   plan.features = std::min(plan.features, kMostFeatures);
-  plan.columns = column_steps(recording.steps(0, recording.last_step()), static_cast<std::int64_t>(columns));
+  plan.columns = column_steps(steps, static_cast<std::int64_t>(columns));
   return plan;
 }
 
@@ -135,7 +135,7 @@ class ParameterHistory {
       : recording_(recording),
         name_(recording.parameters()[parameter].name),
         start_(recording.read(parameter, 0).value),
-        last_(recording.read(parameter, recording.last_step()).value),
+        last_(recording.read(parameter, plan.columns.back()).value),
         features_(shortened(ranking(start_, last_), plan.features)),
         sums_(start_.size()) {
     if (!update_is_recorded()) before_ = start_;
@@ -204,7 +204,7 @@ std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, s
 Json report_norms(const std::filesystem::path& folder, std::size_t budget, const std::atomic<bool>* stop) {
   if (!std::filesystem::exists(folder / train::kRecordingFile)) return nullptr;
   const train::Recording recording(folder / train::kRecordingFile);
-  if (recording.step_count() <= 0) return nullptr;
+  if (recording.last_step() < 0) return nullptr;
   const Plan plan = make_plan(recording, budget);
   std::vector<ParameterHistory> histories;
   for (const std::size_t i : plan.parameters) histories.emplace_back(recording, i, plan);
@@ -216,12 +216,13 @@ Json report_norms(const std::filesystem::path& folder, std::size_t budget, const
     for (std::size_t k = 0; k < steps.size(); ++k) histories[k].add(steps[k], has_column);
     column += has_column ? 1 : 0;
   });
-  const bool all_columns = static_cast<std::int64_t>(plan.columns.size()) == recording.step_count();
+  const std::size_t records = recording.steps().size();
   Json parameters = Json::array();
-  for (const ParameterHistory& history : histories) parameters.push_back(history.json(all_columns));
+  for (const ParameterHistory& history : histories)
+    parameters.push_back(history.json(plan.columns.size() == records));
   return {{"columns", plan.columns},
           {"every", recording.every()},
-          {"records", recording.step_count()},
+          {"records", records},
           {"bytes", size_of(recording.dtype())},
           {"matrices", recording.parameters().size() - plan.parameters.size()},
           {"parameters", parameters}};

@@ -152,7 +152,7 @@ test("at the end the page is complete, and the run has the same bytes as one wit
   short.kill("SIGINT");
   assert.equal(await ended(short), 0);
   assert.equal(handgrad("train", config("toy.json"), "--quiet", "--out", "alone").status, 0);
-  for (const file of ["metrics.jsonl", "inspect.bin", "texts.jsonl"])
+  for (const file of ["metrics.jsonl", "recording.bin", "texts.jsonl"])
     assert.ok(readFileSync(join(folder, "short", file)).equals(readFileSync(join(folder, "alone", file))), file);
 });
 
@@ -174,7 +174,7 @@ test("a page that cannot be built is a warning; viewers still receive the end", 
   child.stdout.resume();
   errors = "";
   const sent = seen(await addressOf(child));
-  const recording = join(folder, "damaged/inspect.bin");
+  const recording = join(folder, "damaged/recording.bin");
   await until(() => existsSync(recording) && statSync(recording).size > 1000);
   const file = openSync(recording, "r+");
   writeSync(file, "no record");
@@ -183,7 +183,7 @@ test("a page that cannot be built is a warning; viewers still receive the end", 
   await until(() => errors.includes("until Ctrl-C"));
   child.kill("SIGINT");
   assert.equal(await ended(child), 0);
-  assert.match(errors, /there is no page: .*inspect\.bin/);
+  assert.match(errors, /there is no page: .*recording\.bin/);
 });
 
 test("a training that fails sends its viewers the end, and its page stays until Ctrl-C", async () => {

@@ -44,17 +44,18 @@ std::optional<fs::path> nearest_checkpoint(const fs::path& run, std::int64_t mos
                              : fmt::format("--step {}", last));
 }
 
-/// The last step that the run recorded: later than its last checkpoint when it was killed or is still running.
+/// The last step whose values the run recorded: of one that was killed, or goes on, later than its last checkpoint.
 std::int64_t recorded_steps(const fs::path& folder) {
   if (!fs::exists(folder / train::kRecordingFile)) return 0;
-  return std::max<std::int64_t>(train::Recording(folder / train::kRecordingFile).last_step(), 0);
+  const std::vector<std::int64_t> steps = train::Recording(folder / train::kRecordingFile).steps();
+  return steps.empty() ? 0 : steps.back();
 }
 
 /// Whether the parameters that the run recorded have the values that were recorded at that step.
 void check_recording(const fs::path& folder, const train::Run& run, std::int64_t step) {
   if (!fs::exists(folder / train::kRecordingFile)) return;
   const train::Recording recording(folder / train::kRecordingFile);
-  if (recording.step_count() == 0 || step > recording.last_step() || !recording.has_step(step)) return;
+  if (!recording.has_values(step)) return;
   for (std::size_t i = 0; i < recording.parameters().size(); ++i) {
     const std::string& name = recording.parameters()[i].name;
     const Parameter* parameter = run.model().find_parameter(name);
