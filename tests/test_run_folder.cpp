@@ -9,6 +9,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/train/run_folder.h"
+#include "handgrad/train/step_lines.h"
 #include "program.h"
 #include "temporary_folder.h"
 
@@ -177,17 +178,25 @@ TEST_CASE("a run keeps its tokenizer: the text may change or go, ids keep their 
 
 TEST_CASE("run folder: a file of lines that is continued keeps the first ones, and a cut line is no line") {
   const TemporaryFolder folder;
-  const fs::path file = folder.path() / "texts.jsonl";
-  const auto wanted = [](const std::string& line) { return line != "no"; };
-  write(file, "one\ntwo\nno\nfour\n");
-  handgrad::train::continue_lines(file, wanted) << "three\n";
-  CHECK(read_file(file) == "one\ntwo\nthree\n");
-  write(file, "one\ntw");
-  handgrad::train::continue_lines(file, wanted) << "two\n";
-  CHECK(read_file(file) == "one\ntwo\n");
+  const fs::path file = folder.path() / "samples.jsonl";
+  const std::string one = "{\"step\": 1}\n", two = "{\"step\": 2, \"loss\": 3}\n", three = "{\"step\": 3}\n";
+  write(file, one + two + three + "{\"step\": 4}\n");
+  handgrad::train::continue_lines(file, 2) << three;
+  CHECK(read_file(file) == one + two + three);
+  for (const char* cut : {"{\"step\":", "{\"step\": 2}", "\n", "{\"loss\": 3}\n"}) {
+    CAPTURE(cut);
+    write(file, one + cut);
+    handgrad::train::continue_lines(file, 2) << two;
+    CHECK(read_file(file) == one + two);
+  }
+  write(file, one + three);  // addressed by step: no line of step 2
+  handgrad::train::continue_lines(file, 2) << three;
+  CHECK(read_file(file) == one + three);
+  handgrad::train::continue_lines(file, 0) << one;
+  CHECK(read_file(file) == one);
   fs::remove(file);
-  handgrad::train::continue_lines(file, wanted) << "one\n";
-  CHECK(read_file(file) == "one\n");
+  handgrad::train::continue_lines(file, 5) << one;
+  CHECK(read_file(file) == one);
 }
 
 TEST_CASE(
@@ -196,7 +205,7 @@ TEST_CASE(
   const std::string toy = "train " + config_path("toy.json") +
                           " --out run --quiet --set train.steps=12 --set train.stop_after=10";
   REQUIRE(handgrad_in(folder.path(), toy).status == 0);
-  const fs::path file = folder.path() / "run" / "texts.jsonl";
+  const fs::path file = folder.path() / "run" / "samples.jsonl";
   const std::string texts = read_file(file);
   REQUIRE(std::count(texts.begin(), texts.end(), '\n') == 3);  // of steps 0, 1 and 10
   // No file may become larger than nothing: what cannot be written is not lost.

@@ -8,9 +8,7 @@
 
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -21,8 +19,10 @@
 #include "handgrad/io/json_text.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/metrics.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/train/samples.h"
+#include "handgrad/train/step_lines.h"
 #include "handgrad/train/version.h"
 
 namespace handgrad::train {
@@ -31,19 +31,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr auto kFlushInterval = std::chrono::milliseconds(100);
 constexpr const char* kReplaced = "replaced";
-constexpr std::array kOurs = {"config.json", "meta.json", "metrics.jsonl", "timing.jsonl", kRecordingFile,
-                              kSamplesFile,  "log.txt",   "checkpoints",   "report.html",  kReplaced};
-
-[[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
-  throw Error("train", fmt::format("'{}' cannot be written: {}", path.string(), why));
-}
+constexpr std::array kOurs = {"config.json", "meta.json", kMetricsFile,  kTimingFile,   kRecordingFile,
+                              kSamplesFile,  "log.txt",   "checkpoints", "report.html", kReplaced};
 
 void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) cannot_write(path, error.message());
+  if (error) throw_cannot_write(path, error.message());
 }
 
 /// A file of a run, or what a kill left of writing one.
@@ -116,7 +111,7 @@ class RunFolder::Before {
   static void rename(const fs::path& from, const fs::path& to) {
     std::error_code error;
     fs::rename(from, to, error);
-    if (error) cannot_write(to, error.message());
+    if (error) throw_cannot_write(to, error.message());
   }
 
   fs::path path_;
@@ -143,7 +138,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
     }
   }
   // A start that was broken off leaves a log, perhaps half a config, and nothing to lose.
-  for (const char* file : {"config.json", "metrics.jsonl", "checkpoints", kReplaced})
+  for (const char* file : {"config.json", kMetricsFile, "checkpoints", kReplaced})
     begun = begun || fs::exists(path / file);
   if (begun && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
@@ -205,92 +200,6 @@ void RunFolder::write_config(const Json& effective) const {
 
 void RunFolder::write_meta(const Json& meta) const {
   io::replace_file(path_ / "meta.json", meta.dump(2) + "\n");
-}
-
-MetricsWriter::MetricsWriter(const RunFolder& run, std::int64_t steps_kept)
-    : path_(run.path()),
-      start_(std::chrono::steady_clock::now()),
-      flushed_(start_),
-      resumed_(steps_kept > 0) {
-  const auto first_lines = [&](const char* name) {
-    return continue_lines(path_ / name,
-                          [left = steps_kept](const std::string&) mutable { return left-- > 0; });
-  };
-  metrics_ = first_lines("metrics.jsonl");
-  timing_ = first_lines("timing.jsonl");
-  for (std::string* text : {&line_, &metrics_buffer_, &timing_buffer_}) text->reserve(1 << 16);
-}
-
-MetricsWriter::~MetricsWriter() {
-  try {
-    flush();
-  } catch (const std::exception&) {  // flush() reports errors, a destructor cannot
-  }
-}
-
-void MetricsWriter::put_number(const char* key, double value) {
-  if (std::isfinite(value)) {
-    fmt::format_to(std::back_inserter(line_), ", \"{}\": {}", key, value);
-  } else {
-    fmt::format_to(std::back_inserter(line_), ", \"{}\": null", key);
-  }
-}
-
-void MetricsWriter::add(const StepReport& report, std::optional<double> validation_loss) {
-  fmt::format_to(std::back_inserter(line_), "{{\"step\": {}", report.step);
-  put_number("loss", report.loss);
-  put_number("lr", report.lr);
-  put_number("grad_norm", report.grad_norm);
-  if (report.clip_factor != 1) put_number("clip_factor", report.clip_factor);
-  if (validation_loss) put_number("val_loss", *validation_loss);
-  if (validation_loss && !std::isfinite(*validation_loss)) line_ += ", \"non_finite\": true";
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  fmt::format_to(std::back_inserter(timing_buffer_),
-                 "{{\"step\": {}, \"seconds\": {:.6f}, \"tokens\": {}{}}}\n", report.step, seconds,
-                 report.tokens, resumed_ ? ", \"resumed\": true" : "");
-  resumed_ = false;
-  end_line();
-}
-
-void MetricsWriter::add_non_finite(std::int64_t step, double lr) {
-  fmt::format_to(std::back_inserter(line_), "{{\"step\": {}, \"loss\": null", step);
-  put_number("lr", lr);
-  line_ += ", \"non_finite\": true";
-  end_line();
-  flush();
-}
-
-void MetricsWriter::end_line() {
-  metrics_buffer_ += line_;
-  metrics_buffer_ += "}\n";
-  line_.clear();
-  const auto now = std::chrono::steady_clock::now();
-  if (now - flushed_ < kFlushInterval && metrics_buffer_.size() < (1 << 15)) return;
-  flush();
-  flushed_ = now;
-}
-
-void MetricsWriter::flush() {
-  metrics_ << metrics_buffer_ << std::flush;
-  timing_ << timing_buffer_ << std::flush;
-  metrics_buffer_.clear();
-  timing_buffer_.clear();
-  if (!metrics_ || !timing_) cannot_write(path_ / "metrics.jsonl", std::strerror(errno));
-}
-
-std::ofstream continue_lines(const fs::path& path, const std::function<bool(const std::string&)>& keep) {
-  if (std::ifstream before(path, std::ios::binary); before) {
-    std::uintmax_t bytes = 0;
-    for (std::string line; std::getline(before, line) && !before.eof() && keep(line);)
-      bytes += line.size() + 1;
-    before.close();
-    std::error_code error;
-    fs::resize_file(path, bytes, error);
-    if (error) cannot_write(path, error.message());
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::app);
-  if (!file) cannot_write(path, std::strerror(errno));
-  return file;
 }
 
 Json run_meta(std::uint64_t seed) {

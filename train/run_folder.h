@@ -2,28 +2,22 @@
 //
 //     config.json      the effective config: every key, defaults filled in
 //     meta.json        version, compiler, CPU, kernels, threads, seed
-//     metrics.jsonl    one object per step
+//     metrics.jsonl    one object per step (metrics.h)
 //     timing.jsonl     wall-clock values of each step, and where the run was resumed
 //     recording.bin    recorded parameters (recording.h)
-//     texts.jsonl      what the model wrote at some steps (samples.h)
+//     samples.jsonl    what the model wrote at some steps (samples.h)
 //     log.txt
 //     checkpoints/step-000100/
 //     report.html      the page (report.h)
 //     replaced/        the run that this one replaces, until this one has made a step
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
-
-#include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
 
@@ -86,39 +80,6 @@ class RunFolder {
   std::filesystem::path path_;
   std::shared_ptr<Before> before_;
 };
-
-/// Writes metrics.jsonl and timing.jsonl: `{"step": 1, "loss": 3.5, "lr": 0.0009, "grad_norm": 0.8}`, with `val_loss`
-/// where there was an evaluation, and `{"step": 1, "seconds": 0.02, "tokens": 256}`, a line each step. Seconds count from
-/// where the writer was made; the first line of one that continues a file has `"resumed": true` too. Handed to the system
-/// every 100 ms.
-class MetricsWriter {
- public:
-  /// Continues files that are there after line `steps_kept`: steps that are made again are written once.
-  MetricsWriter(const RunFolder& run, std::int64_t steps_kept);
-  ~MetricsWriter();
-
-  /// A line in both files; `validation_loss` where there was an evaluation.
-  void add(const StepReport& report, std::optional<double> validation_loss);
-  /// The step that could not be made because its loss or its gradient was not finite: null, with "non_finite".
-  void add_non_finite(std::int64_t step, double lr);
-  /// Hands what waits to the system.
-  void flush();
-
- private:
-  void put_number(const char* key, double value);
-  void end_line();
-
-  std::filesystem::path path_;
-  std::ofstream metrics_, timing_;
-  std::string line_, metrics_buffer_, timing_buffer_;
-  std::chrono::steady_clock::time_point start_, flushed_;
-  bool resumed_;  // until the first line
-};
-
-/// Opens a file of lines to add to it, cut before the first of its lines that `keep` does not want, or that is not
-/// complete. What is kept is never written again, so no interruption can lose it. Error when it cannot be written.
-std::ofstream continue_lines(const std::filesystem::path& path,
-                             const std::function<bool(const std::string& line)>& keep);
 
 /// What was in force: version, compiler, CPU, kernels, threads, seed, and when the run began.
 nlohmann::ordered_json run_meta(std::uint64_t seed);

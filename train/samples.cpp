@@ -7,7 +7,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/models/generate.h"
-#include "handgrad/train/run_folder.h"
+#include "handgrad/train/step_lines.h"
 
 namespace handgrad::train {
 namespace {
@@ -15,13 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kSampleTemperature = 0.7;
-
-/// Whether a line is of a step up to `last`.
-bool is_until(const std::string& text, std::int64_t last) {
-  const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return line.is_object() && line.contains("step") && line["step"].is_number_integer() &&
-         line["step"].get<std::int64_t>() <= last;
-}
 
 }  // namespace
 
@@ -50,21 +43,18 @@ bool is_sample_step(std::int64_t step) {
   return step == 100 || step == 200 || step == 500;
 }
 
-Samples::Samples(const Run& run, const std::filesystem::path& folder)
-    : run_(run), path_(folder / kSamplesFile) {
-  const std::int64_t step = run.trainer().step_count();
-  file_ = continue_lines(path_, [&](const std::string& line) { return step > 0 && is_until(line, step); });
-}
+SamplesWriter::SamplesWriter(const Run& run, const std::filesystem::path& folder)
+    : run_(run), path_(folder / kSamplesFile), file_(continue_lines(path_, run.trainer().step_count())) {}
 
-void Samples::started(std::optional<double> validation_loss) {
+void SamplesWriter::started(std::optional<double> validation_loss) {
   if (run_.trainer().step_count() == 0) write(0, validation_loss);
 }
 
-void Samples::stepped(std::int64_t step) {
+void SamplesWriter::stepped(std::int64_t step) {
   if (is_sample_step(step) || step == run_.steps()) write(step, std::nullopt);
 }
 
-void Samples::write(std::int64_t step, std::optional<double> validation_loss) {
+void SamplesWriter::write(std::int64_t step, std::optional<double> validation_loss) {
   const std::string text = sample_text(run_);
   Json line{{"step", step}};
   if (validation_loss) line["val_loss"] = std::isfinite(*validation_loss) ? Json(*validation_loss) : Json();
@@ -72,7 +62,14 @@ void Samples::write(std::int64_t step, std::optional<double> validation_loss) {
   // A token may be a part of a character, and the last one may end within it.
   if (line.size() > 1)
     file_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
-  if (!file_) throw Error("train", "'" + path_.string() + "' cannot be written: " + std::strerror(errno));
+  if (!file_) throw_cannot_write(path_, std::strerror(errno));
+}
+
+Json read_samples(const std::filesystem::path& folder) {
+  Json samples = Json::array();
+  for_each_line(folder / kSamplesFile, "",
+                [&](std::int64_t /*step*/, const Json& line) { samples.push_back(line); });
+  return samples;
 }
 
 }  // namespace handgrad::train

@@ -7,13 +7,15 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "handgrad/train/run.h"
 
 namespace handgrad::train {
 
-/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The
-/// validation loss is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
-inline constexpr const char* kSamplesFile = "texts.jsonl";
+/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The loss on the
+/// data held back is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
+inline constexpr const char* kSamplesFile = "samples.jsonl";
 
 /// How many tokens a sample has.
 inline constexpr std::int64_t kSampleTokens = 64;
@@ -26,10 +28,10 @@ std::string sample_text(const Run& run, std::int64_t tokens = kSampleTokens);
 bool is_sample_step(std::int64_t step);
 
 /// Writes the file of samples. It reads the model and changes nothing of the run.
-class Samples {
+class SamplesWriter {
  public:
   /// Continues a file that is there: samples of later steps than the trainer's are cut off, they will be made again.
-  Samples(const Run& run, const std::filesystem::path& folder);
+  SamplesWriter(const Run& run, const std::filesystem::path& folder);
 
   /// Step 0 of a new run; nothing for a resumed one.
   void started(std::optional<double> validation_loss);
@@ -43,5 +45,8 @@ class Samples {
   std::filesystem::path path_;
   std::ofstream file_;
 };
+
+/// The complete lines of that file, as an array.
+nlohmann::ordered_json read_samples(const std::filesystem::path& folder);
 
 }  // namespace handgrad::train

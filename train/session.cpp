@@ -11,7 +11,7 @@ Session::Session(Run& run, RunFolder folder, SessionListener& listener)
     : run_(run),
       folder_(std::move(folder)),
       listener_(listener),
-      metrics_(folder_, run.trainer().step_count()),
+      metrics_(folder_.path(), run.trainer().step_count()),
       samples_(run, folder_.path()) {
   if (folder_.is_new()) describe();
   if (run.inspected().empty()) return;

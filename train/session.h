@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "handgrad/train/metrics.h"
 #include "handgrad/train/recording_writer.h"
 #include "handgrad/train/run.h"
 #include "handgrad/train/run_folder.h"
@@ -55,7 +56,7 @@ class Session {
   RunFolder folder_;
   SessionListener& listener_;
   MetricsWriter metrics_;
-  Samples samples_;
+  SamplesWriter samples_;
   std::unique_ptr<RecordingWriter> recorder_;
   std::int64_t saved_step_ = -1;
   std::filesystem::path saved_;  // the checkpoint of that step

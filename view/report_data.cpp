@@ -24,16 +24,6 @@ Json read_json(const fs::path& path) {
   return json.is_object() ? json : Json::object();
 }
 
-/// The lines of texts.jsonl; what a kill cut off is passed over.
-Json texts_of(const fs::path& folder) {
-  Json texts = Json::array();
-  std::ifstream file(folder / train::kSamplesFile, std::ios::binary);
-  for (std::string text; std::getline(file, text);)
-    if (Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false); line.is_object())
-      texts.push_back(std::move(line));
-  return texts;
-}
-
 void add_keys(const Json& value, const std::string& key, const Json& origins, Json& list) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [name, inner] : value.items())
@@ -100,7 +90,7 @@ Json report_data(const fs::path& folder, const ReportOptions& options) {
       {"grad_clip", config.value(Json::json_pointer("/train/grad_clip"), 0.0)},
       {"norms", norms},
       {"metrics", metrics},
-      {"texts", texts_of(folder)},
+      {"texts", train::read_samples(folder)},
       {"config", config_of(folder, config)}};
   data["why_no_run"] = options.why_no_run;
   data["row"] = options.run == nullptr ? Json() : report_row(*options.run, options.row_budget);

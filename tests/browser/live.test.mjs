@@ -152,7 +152,7 @@ test("at the end the page is complete, and the run has the same bytes as one wit
   short.kill("SIGINT");
   assert.equal(await ended(short), 0);
   assert.equal(handgrad("train", config("toy.json"), "--quiet", "--out", "alone").status, 0);
-  for (const file of ["metrics.jsonl", "recording.bin", "texts.jsonl"])
+  for (const file of ["metrics.jsonl", "recording.bin", "samples.jsonl"])
     assert.ok(readFileSync(join(folder, "short", file)).equals(readFileSync(join(folder, "alone", file))), file);
 });
 
