@@ -18,6 +18,7 @@
 #include "handgrad/io/safetensors.h"
 #include "handgrad/io/text_file.h"
 #include "handgrad/models/weights.h"
+#include "handgrad/train/run_folder.h"
 #include "handgrad/train/version.h"
 
 namespace handgrad::train {
@@ -197,6 +198,7 @@ std::optional<fs::path> find_latest(const fs::path& run) {
 
 fs::path checkpoint_of(const fs::path& folder) {
   if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
+  reject_older_run(folder);
   if (auto latest = find_latest(folder)) return *latest;
   if (!fs::exists(folder)) throw_error(folder, "does not exist", "the folder of a run, such as runs/toy");
   if (!fs::exists(folder / "config.json"))

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "handgrad/io/durable_file.h"
 #include "handgrad/io/json_text.h"
 #include "handgrad/io/program_name.h"
+#include "handgrad/io/text_file.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/metrics.h"
 #include "handgrad/train/recording.h"
@@ -32,6 +34,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kReplaced = "replaced";
+constexpr std::array kOlder = {"inspect.bin", "statistics.bin",
+                               "texts.jsonl"};  // of versions before recording.bin
 constexpr std::array kOurs = {"config.json", "meta.json", kMetricsFile,  kTimingFile,   kRecordingFile,
                               kSamplesFile,  "log.txt",   "checkpoints", "report.html", kReplaced};
 
@@ -45,7 +49,9 @@ void make_folder(const fs::path& path) {
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
   if (name.ends_with(io::kUnfinished)) name.resize(name.size() - std::strlen(io::kUnfinished));
-  return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
+  const auto is_name = [&](const char* known) { return name == known; };
+  return std::any_of(kOurs.begin(), kOurs.end(), is_name) ||
+         std::any_of(kOlder.begin(), kOlder.end(), is_name);
 }
 
 std::string cpu_name() {
@@ -123,6 +129,16 @@ std::string run_name(const fs::path& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+void reject_older_run(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const char* name : kOlder)
+    if (fs::exists(folder / name)) found.emplace_back(name);
+  if (!found.empty())
+    throw Error(io::quoted(folder),
+                fmt::format("an older handgrad wrote this run: it has {}", fmt::join(found, " and ")), {},
+                "train again, or use that older version");
+}
+
 RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path))
@@ -181,6 +197,7 @@ RunFolder RunFolder::open(const fs::path& path, const char* verb) {
         fmt::format("'{}' {}", path.string(),
                     fs::exists(path) ? "holds no run: there is no config.json in it" : "does not exist"),
         {}, "the folder that --out named, such as runs/toy");
+  reject_older_run(path);
   return RunFolder(path);
 }
 

@@ -24,6 +24,10 @@ namespace handgrad::train {
 /// What a run is called: the last part of its folder's path, "toy" for runs/toy/.
 std::string run_name(const std::filesystem::path& folder);
 
+/// Error when an older handgrad wrote the run in `folder`, which then has files that are not read any more. Everything that
+/// reads a run calls it first.
+void reject_older_run(const std::filesystem::path& folder);
+
 /// Makes the folder of a run or finds it, and knows where its files are. A new run that fails before its first step
 /// leaves nothing of itself, and what it was to replace.
 class RunFolder {

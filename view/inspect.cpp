@@ -9,6 +9,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/run_folder.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -47,6 +48,7 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
     throw Error("inspect", fmt::format("'{}' holds checkpoints", title), {},
                 fmt::format("one of them, or the run: {} inspect {}", io::program_name(),
                             io::shell_word(run_or_file.parent_path().string())));
+  train::reject_older_run(run_or_file);
   const bool is_run = std::filesystem::exists(run_or_file / train::kRecordingFile) ||
                       std::filesystem::exists(run_or_file / "checkpoints");
   if (!is_run &&
