@@ -9,7 +9,7 @@
 #include "handgrad/cli/verbs.h"
 #include "handgrad/core/error.h"
 #include "handgrad/models/generate.h"
-#include "handgrad/train/trained_model.h"
+#include "handgrad/train/open_run.h"
 
 namespace handgrad::cli {
 namespace {
@@ -23,7 +23,7 @@ struct Request {
 };
 
 int generate_text(const Request& request) {
-  const train::TrainedModel trained = train::load_trained(request.run);
+  const train::TrainedModel trained = train::open_model(request.run);
   const data::Tokenizer* tokenizer = trained.tokenizer.get();
   if (tokenizer == nullptr)
     throw Error("generate", fmt::format("the tokens of '{}' are not text", request.run), {},

@@ -13,7 +13,7 @@
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
-#include "handgrad/train/run.h"
+#include "handgrad/train/open_run.h"
 #include "handgrad/view/text.h"
 #include "handgrad/view/trace.h"
 #include "handgrad/view/trace_graph.h"
@@ -85,18 +85,16 @@ int write_trace(const Request& request) {
   check(request);
   request.config.apply_threads();
   const fs::path path = request.config.config;
-  const bool is_run = fs::is_directory(path);
-  train::RunContext context;
-  std::string weights = request.weights;
-  if (is_run) {
-    const fs::path checkpoint = train::checkpoint_of(path);
-    context.tokenizer = train::read_checkpoint_state(checkpoint).tokenizer;
-    if (weights.empty()) weights = checkpoint.string();
+  const std::vector<std::string> sets = request.config.all_sets();
+  std::unique_ptr<train::Run> opened;
+  if (fs::is_directory(path)) {
+    opened = train::open_run(path, {.sets = sets, .weights = request.weights}).run;
+  } else {
+    opened = std::make_unique<train::Run>(train::ConfigDocument::load(path, sets),
+                                          train::RunContext{.weights_follow = !request.weights.empty()});
+    if (!request.weights.empty()) train::load_weights(request.weights, opened->model());
   }
-  context.weights_follow = !weights.empty();
-  const train::Run run(
-      train::ConfigDocument::load(is_run ? path / "config.json" : path, request.config.all_sets()), context);
-  if (!weights.empty()) train::load_weights(weights, run.model());
+  const train::Run& run = *opened;
   data::Batch batch;
   if (request.batch.empty()) {
     run.data().training->fill(batch, {});

@@ -18,6 +18,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/open_run.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"
 #include "handgrad/train/session.h"
@@ -89,32 +90,20 @@ train::ConfigDocument load_document(const TrainOptions& options) {
   return train::ConfigDocument::load(train::RunFolder::open(options.resume).path() / "config.json", sets);
 }
 
-/// "train.steps was 300, is 500": what differs from the config that the run had so far.
-std::vector<std::string> changes(const Json& before, const Json& now) {
-  std::vector<std::string> lines;
-  const Json old_keys = before.flatten(), new_keys = now.flatten();
-  const auto value = [](const Json& keys, const std::string& key) {
-    return keys.contains(key) ? keys[key].dump() : std::string("not given");
-  };
-  Json all = old_keys;
-  all.update(new_keys);
-  for (const auto& [pointer, unused] : all.items()) {
-    const std::string was = value(old_keys, pointer), is = value(new_keys, pointer);
-    if (was != is && pointer != "/train/stop_after")
-      lines.push_back(fmt::format("{} was {}, is {}", pointer, was, is));
-  }
-  return lines;
-}
-
 // ---- The run
 
-/// Restores the trainer from `checkpoint`. Returns the differences of the config and the data from the checkpoint's.
-std::vector<std::string> go_on(const fs::path& checkpoint, train::Run& run) {
-  const train::CheckpointState state = train::load_checkpoint(checkpoint, run.trainer());
-  std::vector<std::string> lines = changes(Json::parse(state.config), run.effective());
-  if (const std::string now = run.origin().data; now != state.data)
-    lines.push_back(fmt::format("the data were {}, are {}", state.data, now));
-  return lines;
+/// A new run with the weights that were asked for, or the resumed one.
+train::OpenedRun opened_run(const TrainOptions& options, const std::atomic<bool>& stop) {
+  const train::ConfigDocument document = load_document(options);
+  if (!options.resume.empty())
+    return train::open_run(
+        options.resume,
+        {.config = &document, .first_weights = options.dry_run, .resume = true, .stop = &stop});
+  train::OpenedRun opened;
+  opened.run = std::make_unique<train::Run>(
+      document, train::RunContext{.stop = &stop, .weights_follow = !options.weights.empty()});
+  if (!options.weights.empty()) train::load_weights(options.weights, opened.run->model());
+  return opened;
 }
 
 void print_stopped(const train::Run& run, const std::string& folder) {
@@ -209,20 +198,14 @@ int train_run(const TrainOptions& options) {
     if (resumed) train::RunFolder::recover(path);
   }
   StopOnSignal signals;
-  const train::ConfigDocument document = load_document(options);
-  const fs::path checkpoint = resumed ? train::checkpoint_of(path) : fs::path();
-  train::Run run(document,
-                 {.stop = &signals.requested(),
-                  .tokenizer = resumed ? train::read_checkpoint_state(checkpoint).tokenizer : nullptr,
-                  .weights_follow = !options.weights.empty() || (resumed && !options.dry_run)});
-  if (!options.weights.empty()) train::load_weights(options.weights, run.model());
+  const train::OpenedRun opened = opened_run(options, signals.requested());
+  train::Run& run = *opened.run;
   if (options.dry_run) {
     dry_run(run, train::run_name(folder_of(options)));
     return 0;
   }
   std::vector<std::string> notes = run.notes();
-  if (resumed)
-    for (std::string& change : go_on(checkpoint, run)) notes.push_back(std::move(change));
+  notes.insert(notes.end(), opened.changes.begin(), opened.changes.end());
   if (resumed && run.trainer().step_count() >= run.last_step()) {
     print_nothing_to_do(run, path.string());
     return 0;

@@ -215,3 +215,29 @@ TEST_CASE(
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(read_file(file) == texts);
 }
+
+TEST_CASE("run folder: every verb that reads a run rejects one of an older handgrad, and train replaces it") {
+  const TemporaryFolder folder;
+  const std::string toy = config_path("toy.json"),
+                    train = "train " + toy + " --out run --quiet --set train.steps=4";
+  REQUIRE(handgrad_in(folder.path(), train + " --set train.stop_after=2").status == 0);
+  write(folder.path() / "run" / "inspect.bin", "");
+  write(folder.path() / "run" / "texts.jsonl", "");
+  for (const std::string& call :
+       {std::string("inspect run"), std::string("explain run"), std::string("report run"),
+        std::string("generate run --prompt T"), std::string("train --resume run"),
+        "train --resume run " + toy, std::string("trace run --out a"),
+        "trace " + toy + " --weights run --out a", "check " + toy + " --weights run",
+        "train " + toy + " --weights run --out other"}) {
+    CAPTURE(call);
+    const Outcome outcome = handgrad_in(folder.path(), call);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.out == "");
+    CHECK(outcome.err ==
+          "\"run\": an older handgrad wrote this run: it has inspect.bin and texts.jsonl\n"
+          "  try: train again, or use that older version\n");
+  }
+  CHECK(handgrad_in(folder.path(), train + " --overwrite").status == 0);
+  CHECK(handgrad_in(folder.path(), "inspect run").status == 0);
+  CHECK_FALSE(fs::exists(folder.path() / "run" / "texts.jsonl"));
+}

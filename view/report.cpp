@@ -9,7 +9,7 @@
 #include "handgrad/io/config_error.h"
 #include "handgrad/io/durable_file.h"
 #include "handgrad/io/program_name.h"
-#include "handgrad/train/checkpoint.h"
+#include "handgrad/train/open_run.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/version.h"
 
@@ -74,14 +74,7 @@ void throw_strange_file(const fs::path& out) {
 /// The run with its last weights. Nullptr with the reason when its config, its data or its checkpoint no longer serve.
 std::unique_ptr<train::Run> rebuild(const fs::path& folder, std::string& why) {
   try {
-    const fs::path checkpoint = train::checkpoint_of(folder);
-    const train::CheckpointState state = train::read_checkpoint_state(checkpoint);
-    auto run =
-        std::make_unique<train::Run>(train::ConfigDocument::load(folder / "config.json"),
-                                     train::RunContext{.tokenizer = state.tokenizer, .weights_follow = true});
-    train::load_weights(checkpoint, run->model());
-    run->trainer().restore(state.step, state.best_loss);
-    return run;
+    return train::open_run(folder).run;
   } catch (const std::exception& error) {
     why = error.what();
     why = why.substr(0, why.find('\n'));

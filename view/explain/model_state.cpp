@@ -7,6 +7,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/open_run.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/view/text.h"
 
@@ -14,22 +15,6 @@ namespace handgrad::view::explain {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The complete checkpoint of the highest step up to `most`.
-std::optional<fs::path> nearest_checkpoint(const fs::path& run, std::int64_t most) {
-  std::optional<fs::path> nearest;
-  std::int64_t nearest_step = -1;
-  std::error_code missing;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", missing)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("step-") || !fs::exists(entry.path() / "state.json")) continue;
-    const std::int64_t step = train::read_checkpoint_state(entry.path()).step;
-    if (step > most || step <= nearest_step || name != train::checkpoint_name(step)) continue;
-    nearest_step = step;
-    nearest = entry.path();
-  }
-  return nearest;
-}
 
 [[noreturn]] void throw_step(const fs::path& run, std::int64_t step, std::int64_t last,
                              std::int64_t planned) {
@@ -77,40 +62,33 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
     throw Error("explain",
                 fmt::format("'{}' holds no run: there is no config.json in it", run_or_config.string()), {},
                 "the folder of a run, such as runs/toy");
-  const auto latest = is_run ? train::find_latest(run_or_config) : std::nullopt;
-  train::RunContext context;
-  if (latest)
-    context.tokenizer =
-        train::read_checkpoint_state(*latest).tokenizer;  // the text may have been edited since
   ModelState state;
-  std::optional<fs::path> from;
+  const auto checked = [&](train::Run& run) {
+    check(run);
+    if (!is_run) state.last = run.steps();
+    if (state.step > state.last) throw_step(run_or_config, state.step, state.last, run.steps());
+  };
+  train::OpenedRun opened;
   if (is_run) {
-    const std::int64_t saved = latest ? train::read_checkpoint_state(*latest).step : 0;
-    state.last = std::max(saved, recorded_steps(run_or_config));
-    state.step = step.value_or(saved);
-    from = nearest_checkpoint(run_or_config, state.step);
+    const std::vector<std::int64_t> saved = train::steps_of_checkpoints(run_or_config);
+    state.step = step.value_or(saved.empty() ? 0 : saved.back());
+    state.last = std::max(saved.empty() ? 0 : saved.back(), recorded_steps(run_or_config));
+    opened = train::open_run(run_or_config, {.step = state.step, .sets = sets, .check = checked});
   } else {
     state.step = step.value_or(0);
+    opened.run = std::make_unique<train::Run>(train::ConfigDocument::load(run_or_config, sets));
+    checked(*opened.run);
+    opened.run->trainer().run(state.step);
   }
-  context.weights_follow = from.has_value();
-  state.run = std::make_unique<train::Run>(
-      train::ConfigDocument::load(is_run ? run_or_config / "config.json" : run_or_config, sets), context);
+  state.run = std::move(opened.run);
   train::Run& run = *state.run;
-  check(run);
-  if (!is_run) state.last = run.steps();
-  if (state.step > state.last) throw_step(run_or_config, state.step, state.last, run.steps());
-  if (from && train::read_checkpoint_state(*from).step == state.step) {
-    train::load_weights(*from, run.model());  // in any element type
-    run.trainer().restore(state.step, std::nullopt);
-  } else if (from) {
-    train::load_checkpoint(*from, run.trainer());
-  }
-  const std::int64_t start = run.trainer().step_count();
-  if (start < state.step) {
-    run.trainer().run(state.step);
-    state.origin = fmt::format("{} from step {} to {}", is_run ? "re-run" : "trained", start, state.step);
+  if (opened.repeated_from < state.step) {
+    state.origin =
+        fmt::format("{} from step {} to {}", is_run ? "re-run" : "trained", opened.repeated_from, state.step);
   } else {
-    state.origin = from ? "weights from checkpoint " + from->filename().string() : "first weights";
+    state.origin = opened.checkpoint.empty()
+                       ? "first weights"
+                       : "weights from checkpoint " + opened.checkpoint.filename().string();
   }
   if (is_run && !sets.empty())
     state.origin += fmt::format(", not the run's own: with {}", listed(sets, "and"));

@@ -1,0 +1,107 @@
+#include "handgrad/train/open_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "handgrad/models/registry.h"
+#include "handgrad/nn/init.h"
+#include "handgrad/train/checkpoint.h"
+#include "handgrad/train/run_folder.h"
+
+namespace handgrad::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// The checkpoint of the highest step up to `most`; empty when there is none.
+fs::path nearest_checkpoint(const fs::path& folder, std::int64_t most) {
+  const std::vector<std::int64_t> steps = steps_of_checkpoints(folder);
+  const auto beyond = std::upper_bound(steps.begin(), steps.end(), most);
+  return beyond == steps.begin() ? fs::path() : folder / "checkpoints" / checkpoint_name(*(beyond - 1));
+}
+
+void add_config_changes(const Json& before, const Json& now, std::vector<std::string>& lines) {
+  const Json old_keys = before.flatten(), new_keys = now.flatten();
+  const auto value = [](const Json& keys, const std::string& key) {
+    return keys.contains(key) ? keys[key].dump() : std::string("not given");
+  };
+  Json all = old_keys;
+  all.update(new_keys);
+  for (const auto& [pointer, unused] : all.items()) {
+    const std::string was = value(old_keys, pointer), is = value(new_keys, pointer);
+    if (was != is && pointer != "/train/stop_after")
+      lines.push_back(fmt::format("{} was {}, is {}", pointer, was, is));
+  }
+}
+
+std::vector<std::string> changes_of(const CheckpointState& state, const Run& run) {
+  std::vector<std::string> lines;
+  add_config_changes(Json::parse(state.config), run.effective(), lines);
+  if (const std::string now = run.origin().data; now != state.data)
+    lines.push_back(fmt::format("the data were {}, are {}", state.data, now));
+  return lines;
+}
+
+void load_state(OpenedRun& opened, const CheckpointState& state, const OpenOptions& options) {
+  Run& run = *opened.run;
+  if (!options.weights.empty()) {
+    load_weights(options.weights, run.model());
+  } else if (!options.resume && options.step.value_or(state.step) == state.step) {
+    load_weights(opened.checkpoint, run.model());  // in any element type
+    run.trainer().restore(state.step, state.best_loss);
+  } else {
+    load_checkpoint(opened.checkpoint, run.trainer());
+  }
+}
+
+}  // namespace
+
+OpenedRun open_run(const fs::path& folder, const OpenOptions& options) {
+  reject_older_run(folder);
+  OpenedRun opened;
+  opened.checkpoint = options.step ? nearest_checkpoint(folder, *options.step) : checkpoint_of(folder);
+  std::optional<CheckpointState> state;
+  if (!opened.checkpoint.empty()) state = read_checkpoint_state(opened.checkpoint);
+  RunContext context{.stop = options.stop};
+  if (state) {
+    context.tokenizer = state->tokenizer;
+  } else if (const auto latest = find_latest(folder)) {
+    context.tokenizer = read_checkpoint_state(*latest).tokenizer;
+  }
+  context.weights_follow = !options.weights.empty() || (state && !options.first_weights);
+  opened.run = std::make_unique<Run>(options.config != nullptr
+                                         ? *options.config
+                                         : ConfigDocument::load(folder / "config.json", options.sets),
+                                     context);
+  if (options.check) options.check(*opened.run);
+  if (options.first_weights) return opened;
+  if (state) {
+    load_state(opened, *state, options);
+    if (options.resume) opened.changes = changes_of(*state, *opened.run);
+  }
+  Trainer& trainer = opened.run->trainer();
+  opened.repeated_from = trainer.step_count();
+  trainer.run(options.step.value_or(opened.repeated_from));
+  return opened;
+}
+
+TrainedModel open_model(const fs::path& folder) {
+  const fs::path checkpoint = checkpoint_of(folder);
+  const CheckpointState state = read_checkpoint_state(checkpoint);
+  const auto document = ConfigDocument::from_json(Json::parse(state.config), checkpoint, "state.json");
+  io::Fields root = document.fields(io::Purpose::build);
+  io::Fields section = root.object("model"), train = root.object("train");
+  const nn::DrawGuard draw(nn::Draw::nothing);
+  TrainedModel trained;
+  trained.tokenizer = state.tokenizer;
+  trained.model = models::registry().make(
+      section, models::ModelContext{state.tokenizer ? state.tokenizer->vocab_size() : 0, state.seed});
+  trained.model->to(read_train(train).dtype);
+  load_weights(checkpoint, *trained.model);
+  return trained;
+}
+
+}  // namespace handgrad::train
