@@ -75,7 +75,7 @@ class LiveServer::State {
 
   int port() const { return server_.port(); }
 
-  void begin(const std::filesystem::path& folder) {
+  void show(const std::filesystem::path& folder) {
     const std::lock_guard lock(mutex_);
     folder_ = folder;
     changed_.notify_all();
@@ -249,7 +249,7 @@ LiveServer::LiveServer(int port) : state_(std::make_unique<State>(port)) {}
 LiveServer::~LiveServer() = default;
 
 std::string LiveServer::url() const { return "http://127.0.0.1:" + std::to_string(state_->port()) + "/"; }
-void LiveServer::begin(const std::filesystem::path& folder) { state_->begin(folder); }
+void LiveServer::show(const std::filesystem::path& folder) { state_->show(folder); }
 void LiveServer::stepped(std::int64_t step, double loss) { state_->stepped(step, loss); }
 void LiveServer::finish(const nlohmann::ordered_json& data) { state_->finish(data); }
 

@@ -9,6 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "handgrad/train/trainer.h"
+
 namespace handgrad::cli {
 
 /// Serves on 127.0.0.1 only, from separate threads. `/` is the page, `/events` sends its updates: an event "data" with all
@@ -18,21 +20,24 @@ namespace handgrad::cli {
 ///
 /// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests sixty times as
 /// long as it has had a processor.
-class LiveServer {
+class LiveServer final : public train::StepObserver {
  public:
   /// Listens. `port` 0: any that is free. Error when it is taken.
   explicit LiveServer(int port);
   /// Ends every connection.
-  ~LiveServer();
+  ~LiveServer() override;
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
 
   /// "http://127.0.0.1:8266/"
   std::string url() const;
   /// From now on there is a run to look at.
-  void begin(const std::filesystem::path& folder);
-  /// After each step.
+  void show(const std::filesystem::path& folder);
+  /// The number and the loss that viewers see between two gatherings.
   void stepped(std::int64_t step, double loss);
+  void after_step(const train::Trainer& /*trainer*/, const train::StepReport& report) override {
+    stepped(report.step, report.loss);
+  }
   /// The training is over: viewers get `data`, the run's report_data with the row through the norms, and the end. Null:
   /// they get the end alone. What is served from now on does not change.
   void finish(const nlohmann::ordered_json& data);

@@ -51,7 +51,8 @@ Pace Pace::parse(const std::string& text) {
 }
 
 Progress::Progress(const train::Run& run, ProgressOptions options)
-    : options_(std::move(options)),
+    : run_(run),
+      options_(std::move(options)),
       movement_(run, options_.recording),
       layout_(layout_for(movement_, terminal_columns())),
       on_terminal_(is_terminal(stderr) && is_terminal(stdout)) {}
@@ -62,37 +63,36 @@ void Progress::row(std::int64_t step, std::optional<double> loss,
   std::fflush(stdout);
 }
 
-void Progress::started(const train::Run& run, std::optional<double> validation_loss) {
-  first_step_ = run.trainer().step_count();
+void Progress::begin(const train::Trainer& trainer, std::optional<double> validation_loss) {
+  first_step_ = trainer.step_count();
   first_loss_ = last_loss_ = validation_loss;
   start_ = last_live_ = next_step_ = Clock::now();
-  if (options_.quiet) return wait(run, first_step_);
-  fmt::print("{}", describe(run, options_.title, options_.notes, terminal_columns()));
+  if (options_.quiet) return wait(first_step_);
+  fmt::print("{}", describe(run_, options_.title, options_.notes, terminal_columns()));
   fmt::print("\n{}", rows_heading(movement_, layout_));
   row(first_step_, std::nullopt, validation_loss);
-  wait(run, first_step_);
+  wait(first_step_);
 }
 
-void Progress::stepped(const train::Run& run, const train::StepReport& report,
-                       std::optional<double> validation_loss) {
-  if (validation_loss) last_loss_ = validation_loss;
-  if (options_.quiet) return wait(run, report.step);
-  if (report.step == 1) explain_first_step(run, report);
-  if (is_row_step(report.step) || report.step == run.last_step() || options_.pace.by_key) {
+void Progress::after_step(const train::Trainer& /*trainer*/, const train::StepReport& report) {
+  if (report.validation_loss) last_loss_ = report.validation_loss;
+  if (options_.quiet) return wait(report.step);
+  if (report.step == 1) explain_first_step(report);
+  if (is_row_step(report.step) || report.step == run_.last_step() || options_.pace.by_key) {
     clear_line();
-    row(report.step, report.loss, validation_loss);
+    row(report.step, report.loss, report.validation_loss);
   }
-  if (report.step < run.last_step()) {
-    live(run, report);
-    return wait(run, report.step);
+  if (report.step < run_.last_step()) {
+    live(report);
+    return wait(report.step);
   }
   clear_line();
   if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
 }
 
-/// Explains Adam's first step, in which all features move alike, whatever their gradients; only when it is so.
-void Progress::explain_first_step(const train::Run& run, const train::StepReport& report) {
-  const std::string type(run.trainer().optimizer().type());
+/// Adam's first step surprises everybody: all features move alike, whatever their gradients. Said only when it is so.
+void Progress::explain_first_step(const train::StepReport& report) {
+  const std::string type(run_.trainer().optimizer().type());
   if (type != "adam" && type != "adamw") return;
   std::size_t alike = 0, all = 0;
   for (const Moving& m : movement_.moving()) {
@@ -114,20 +114,21 @@ void Progress::explain_first_step(const train::Run& run, const train::StepReport
       "\n";
 }
 
-void Progress::live(const train::Run& run, const train::StepReport& report) {
+void Progress::live(const train::StepReport& report) {
   const auto now = Clock::now();
   if (!on_terminal_ || now - last_live_ < kLiveInterval) return;
   last_live_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double rate = static_cast<double>(report.step - first_step_) / seconds;
   std::string line =
-      fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}", report.step, run.last_step(), report.loss, report.lr);
-  if (!options_.pace.by_key)  // else the time is the user's
-    line += fmt::format("  {}  {} left",
-                        options_.pace.steps_per_second > 0
-                            ? fmt::format("{:.0f} steps/s (paced)", rate)
-                            : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run.plan().tokens())),
-                        time_left(static_cast<double>(run.last_step() - report.step) / rate));
+      fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}", report.step, run_.last_step(), report.loss, report.lr);
+  if (!options_.pace.by_key)  // else the time is that of whoever presses it
+    line +=
+        fmt::format("  {}  {} left",
+                    options_.pace.steps_per_second > 0
+                        ? fmt::format("{:.0f} steps/s (paced)", rate)
+                        : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run_.plan().tokens())),
+                    time_left(static_cast<double>(run_.last_step() - report.step) / rate));
   if (const Moving* m = movement_.farthest()) {
     const Farthest f = m->farthest();
     line += fmt::format("   {}[{}] {:.3f}", m->name, f.index, f.value);
@@ -147,9 +148,9 @@ void Progress::clear_line() {
 }
 
 /// Ctrl-C ends a wait too: the trainer then stops before its next step.
-void Progress::wait(const train::Run& run, std::int64_t step) {
-  const auto stop = [&] { return run.trainer().stop_requested(); };
-  if (step == run.last_step()) return;
+void Progress::wait(std::int64_t step) {
+  const auto stop = [&] { return run_.trainer().stop_requested(); };
+  if (step == run_.last_step()) return;
   if (options_.pace.by_key && !wait_for_enter(stop)) {
     options_.pace.by_key = false;
     if (!stop()) fmt::print(stderr, "standard input has ended: no more waiting for Enter\n");
@@ -162,9 +163,9 @@ void Progress::wait(const train::Run& run, std::int64_t step) {
     std::this_thread::sleep_until(std::min(next_step_, Clock::now() + 50ms));
 }
 
-void Progress::finished(const train::Run& run) const {
+void Progress::finished() const {
   if (options_.quiet) return;
-  if (!movement_.empty()) fmt::print("\n{}", final_table(movement_, run.trainer().step_count(), layout_));
+  if (!movement_.empty()) fmt::print("\n{}", final_table(movement_, run_.trainer().step_count(), layout_));
   if (first_loss_ && last_loss_) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     fmt::print("\nvalidation loss: {:.3f} -> {:.3f}, in {:.1f} s\n", *first_loss_, *last_loss_, seconds);

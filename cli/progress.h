@@ -29,16 +29,16 @@ struct ProgressOptions {
   std::vector<std::string> notes;   ///< things to tell the user once
 };
 
-class Progress final : public train::SessionListener {
+/// The observer of a run that prints; `run` must outlive it.
+class Progress final : public train::StepObserver {
  public:
   Progress(const train::Run& run, ProgressOptions options);
 
-  void started(const train::Run& run, std::optional<double> validation_loss) override;
-  void stepped(const train::Run& run, const train::StepReport& report,
-               std::optional<double> validation_loss) override;
+  void begin(const train::Trainer& trainer, std::optional<double> validation_loss) override;
+  void after_step(const train::Trainer& trainer, const train::StepReport& report) override;
 
   /// The table of where everything ended, and the loss before and after.
-  void finished(const train::Run& run) const;
+  void finished() const;
   const Movement& movement() const { return movement_; }
   /// Takes the live line away, so that other text can be written.
   void clear_line();
@@ -47,10 +47,11 @@ class Progress final : public train::SessionListener {
   using Clock = std::chrono::steady_clock;
 
   void row(std::int64_t step, std::optional<double> loss, std::optional<double> validation_loss) const;
-  void explain_first_step(const train::Run& run, const train::StepReport& report);
-  void live(const train::Run& run, const train::StepReport& report);
-  void wait(const train::Run& run, std::int64_t step);
+  void explain_first_step(const train::StepReport& report);
+  void live(const train::StepReport& report);
+  void wait(std::int64_t step);
 
+  const train::Run& run_;
   ProgressOptions options_;
   Movement movement_;
   Layout layout_;

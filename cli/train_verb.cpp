@@ -5,12 +5,14 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "handgrad/cli/dry_run.h"
-#include "handgrad/cli/live.h"
+#include "handgrad/cli/live_server.h"
 #include "handgrad/cli/progress.h"
 #include "handgrad/cli/signals.h"
 #include "handgrad/cli/terminal.h"
@@ -147,41 +149,54 @@ void or_warn(spdlog::logger& log, const char* what, const Attempt& attempt) {
   }
 }
 
+/// The page stays until `stop`, and stderr says so after the `state` of things.
+void stay(const LiveServer* server, const std::atomic<bool>& stop, const std::string& state) {
+  if (server == nullptr || stop) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "\n{}: the page stays at {} until Ctrl-C\n", state, server->url());
+  while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
 /// The page in the run's folder, and the last of the one that is served.
-void leave_page(const train::Run& run, const fs::path& folder, Live& live, spdlog::logger& log) {
+void leave_page(const train::Run& run, const fs::path& folder, LiveServer* server, spdlog::logger& log) {
   Json data;
   or_warn(log, "there is no page", [&] {
     data = view::report_data(folder, {.run = &run});
     view::write_run_report(data, folder);
   });
-  or_warn(log, "the page that is served is not the last", [&] { live.finished(data); });
+  if (server != nullptr)
+    or_warn(log, "the page that is served is not the last", [&] { server->finish(data); });
 }
 
-train::Ending train_session(train::Run& run, train::RunFolder folder, Live& live, Progress& progress,
+train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer* server, Progress& progress,
                             spdlog::logger& log, const std::atomic<bool>& stop) {
   log.info("step {} of {}", run.trainer().step_count(), run.steps());
   const fs::path path = folder.path();
   try {
-    train::Session session(run, std::move(folder), live);
-    live.begin(path);
+    train::Session session(run, std::move(folder));
+    if (server != nullptr) {
+      run.trainer().add_observer(*server);  // before the terminal, which may wait for a key
+      server->show(path);
+    }
+    run.trainer().add_observer(progress);
     const train::Ending ending = session.train();
     progress.clear_line();
     log.info("{} at step {}", ending == train::Ending::finished ? "finished" : "stopped",
              run.trainer().step_count());
-    leave_page(run, path, live, log);
+    leave_page(run, path, server, log);
     return ending;
   } catch (const std::exception& error) {
     progress.clear_line();
     const auto* non_finite = dynamic_cast<const train::NonFiniteError*>(&error);
     if (non_finite != nullptr) {
-      leave_page(run, path, live, log);
-    } else {  // the folder may be gone
-      or_warn(log, "the page that is served has no end", [&] { live.finished(nullptr); });
+      leave_page(run, path, server, log);
+    } else if (server != nullptr) {  // the folder may be gone
+      or_warn(log, "the page that is served has no end", [&] { server->finish(nullptr); });
     }
     spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
     file.log({"run", spdlog::level::err, error.what()});
     file.flush();
-    if (non_finite != nullptr) live.stay(stop, non_finite->message());
+    if (non_finite != nullptr) stay(server, stop, non_finite->message());
     throw;
   }
 }
@@ -224,20 +239,24 @@ int train_run(const TrainOptions& options) {
                           .title = train::run_name(folder_of(options)),
                           .recording = resumed ? folder.recording() : fs::path(),
                           .notes = notes});
-  Live live(progress, options.serve);
+  std::unique_ptr<LiveServer> server;
+  if (options.serve) {
+    server = std::make_unique<LiveServer>(*options.serve);
+    fmt::print(stderr, "live      {}\n\n", server->url());
+  }
   signals.listen();
   const train::Ending ending =
-      train_session(run, std::move(folder), live, progress, *log, signals.requested());
+      train_session(run, std::move(folder), server.get(), progress, *log, signals.requested());
   if (ending == train::Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
   }
-  progress.finished(run);
+  progress.finished();
   if (!options.quiet) {
     if (!before.empty()) fmt::print("text before  {}\ntext after   {}\n", before, short_sample(run));
     print_saved(path.generic_string(), run, progress.movement());
   }
-  live.stay(signals.requested(), "trained");
+  stay(server.get(), signals.requested(), "trained");
   return 0;
 }
 

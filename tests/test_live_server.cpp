@@ -90,7 +90,7 @@ TEST_CASE("live server: pages for this machine's names only, news for everybody 
   CHECK(has(answer(server, "/", "example.org"), "403 Forbidden"));
   CHECK(has(answer(server, "/events", "127.0.0.1"), "403 Forbidden"));
   CHECK(has(answer(server, "/other", host), "404 Not Found"));
-  server.begin(folder.path() / "run");
+  server.show(folder.path() / "run");
   CHECK(has(answer(server, "/", host), "\"state\":\"running\""));
   std::atomic<int> reading{0};
   std::string seen[2];

@@ -31,10 +31,9 @@ json small_config(int every) {
 /// Trains six small steps into a run folder.
 void train_into(const std::filesystem::path& path, int every = 1) {
   train::Run run(train::ConfigDocument::from_json(small_config(every), path));
-  train::SessionListener nobody;
   train::RunFolder folder = train::RunFolder::create(path, train::RunFolder::Existing::refuse);
   folder.write_config(run.effective());
-  train::Session session(run, std::move(folder), nobody);
+  train::Session session(run, std::move(folder));
   CHECK(session.train() == train::Ending::finished);
 }
 

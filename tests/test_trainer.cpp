@@ -208,10 +208,10 @@ TEST_CASE("trainer: a trainable parameter without a gradient is an error before 
 }
 
 TEST_CASE("trainer: observers see the gradients before the update and the weights after it") {
-  struct Watcher final : TrainerObserver {
+  struct Watcher final : StepObserver {
     std::vector<std::string> calls;
     double before = 0, gradient = 0, after = 0;
-    void begin(const Trainer& trainer) override {
+    void begin(const Trainer& trainer, std::optional<double>) override {
       calls.push_back("begin " + std::to_string(trainer.step_count()));
     }
     void before_update(const Trainer& trainer, const StepReport& report) override {
@@ -219,7 +219,7 @@ TEST_CASE("trainer: observers see the gradients before the update and the weight
       before = trainer.parameters()[0].parameter->array().value(1);
       gradient = trainer.parameters()[0].parameter->grad().value(1);
     }
-    void after_update(const Trainer& trainer, const StepReport& report) override {
+    void after_step(const Trainer& trainer, const StepReport& report) override {
       calls.push_back("after " + std::to_string(report.step) + " of " + std::to_string(trainer.step_count()));
       after = trainer.parameters()[0].parameter->array().value(1);
     }
@@ -237,7 +237,7 @@ TEST_CASE("trainer: observers see the gradients before the update and the weight
 
 TEST_CASE("trainer: a stop request ends the run after the step it is in") {
   std::atomic<bool> stop{false};
-  struct Stopper final : TrainerObserver {
+  struct Stopper final : StepObserver {
     std::atomic<bool>& stop;
     explicit Stopper(std::atomic<bool>& flag) : stop(flag) {}
     void before_update(const Trainer&, const StepReport& report) override { stop = report.step == 2; }
@@ -276,6 +276,10 @@ TEST_CASE("trainer: validation loss is the mean over all tokens, and leaves no t
   CHECK(watched.trainer.validation_loss() == doctest::Approx(sum / 59).epsilon(1e-6));
   CHECK(watched.trainer.validation_loss(100) == watched.trainer.validation_loss());
   CHECK(watched.trainer.validation_loss(1) != watched.trainer.validation_loss());
+  CHECK_FALSE(watched.trainer.step().validation_loss);
+  const std::optional<double> after = watched.trainer.step(1).validation_loss;
+  CHECK(after == watched.trainer.validation_loss(1));
+  CHECK(watched.trainer.best_loss() == after);
   CHECK_FALSE(watched.model.training());  // it was in evaluation mode, and stays so
   CHECK_FALSE(alone.trainer.has_validation());
   CHECK_THROWS_AS(alone.trainer.validation_loss(), ValueError);

@@ -50,14 +50,15 @@ void MetricsWriter::put_number(const char* key, double value) {
   }
 }
 
-void MetricsWriter::add(const StepReport& report, std::optional<double> validation_loss) {
+void MetricsWriter::after_step(const Trainer& /*trainer*/, const StepReport& report) {
   fmt::format_to(std::back_inserter(line_), "{{\"step\": {}", report.step);
   put_number("loss", report.loss);
   put_number("lr", report.lr);
   put_number("grad_norm", report.grad_norm);
   if (report.clip_factor != 1) put_number("clip_factor", report.clip_factor);
-  if (validation_loss) put_number("val_loss", *validation_loss);
-  if (validation_loss && !std::isfinite(*validation_loss)) line_ += ", \"non_finite\": true";
+  const std::optional<double>& loss = report.validation_loss;
+  if (loss) put_number("val_loss", *loss);
+  if (loss && !std::isfinite(*loss)) line_ += ", \"non_finite\": true";
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   fmt::format_to(std::back_inserter(timing_buffer_),
                  "{{\"step\": {}, \"seconds\": {:.6f}, \"tokens\": {}{}}}\n", report.step, seconds,

@@ -23,14 +23,15 @@ inline constexpr const char* kTimingFile = "timing.jsonl";
 /// where there was an evaluation, and `{"step": 1, "seconds": 0.02, "tokens": 256}`, a line each step. Seconds count from
 /// where the writer was made; the first line of one that continues a file has `"resumed": true` too. Handed to the system
 /// every 100 ms.
-class MetricsWriter {
+class MetricsWriter final : public StepObserver {
  public:
   /// Continues files that are there after `step`, replacing the lines of later steps.
   MetricsWriter(const std::filesystem::path& folder, std::int64_t step);
-  ~MetricsWriter();
+  ~MetricsWriter() override;
 
-  /// A line in both files; `validation_loss` where there was an evaluation.
-  void add(const StepReport& report, std::optional<double> validation_loss);
+  /// A line in both files.
+  void after_step(const Trainer& trainer, const StepReport& report) override;
+  void saving() override { flush(); }
   /// The step that could not be made because its loss or its gradient was not finite: null, with "non_finite".
   void add_non_finite(std::int64_t step, double lr);
   /// Hands what waits to the system.

@@ -103,7 +103,7 @@ void RecordingWriter::before_update(const Trainer& /*trainer*/, const StepReport
   for (std::size_t i = 0; i < parameters_.size(); ++i) before_[i].assign(parameters_[i].parameter->array());
 }
 
-void RecordingWriter::after_update(const Trainer& /*trainer*/, const StepReport& report) {
+void RecordingWriter::after_step(const Trainer& /*trainer*/, const StepReport& report) {
   append(report.step, report.lr);
   const auto now = std::chrono::steady_clock::now();
   if (now - flushed_ >= kFlushInterval || buffer_.size() * 2 > buffer_.capacity()) {

@@ -16,7 +16,7 @@
 namespace handgrad::train {
 
 /// Appends the records of a run. The buffer goes to the file every 100 ms, when it is half full, and with flush().
-class RecordingWriter final : public TrainerObserver {
+class RecordingWriter final : public StepObserver {
  public:
   /// `names`: the parameters to record, of the trainer's; `last`: the step at which it will stop. Creates `path`
   /// when the trainer begins at step 0; else continues it, replacing records of later steps. Error when it cannot be
@@ -26,7 +26,9 @@ class RecordingWriter final : public TrainerObserver {
   ~RecordingWriter() override;
 
   void before_update(const Trainer& trainer, const StepReport& report) override;
-  void after_update(const Trainer& trainer, const StepReport& report) override;
+  void after_step(const Trainer& trainer, const StepReport& report) override;
+
+  void saving() override { flush(); }
 
   /// Hands everything over to the file. Error when the disk is full.
   void flush();

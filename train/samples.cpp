@@ -46,12 +46,12 @@ bool is_sample_step(std::int64_t step) {
 SamplesWriter::SamplesWriter(const Run& run, const std::filesystem::path& folder)
     : run_(run), path_(folder / kSamplesFile), file_(continue_lines(path_, run.trainer().step_count())) {}
 
-void SamplesWriter::started(std::optional<double> validation_loss) {
-  if (run_.trainer().step_count() == 0) write(0, validation_loss);
+void SamplesWriter::begin(const Trainer& trainer, std::optional<double> validation_loss) {
+  if (trainer.step_count() == 0) write(0, validation_loss);
 }
 
-void SamplesWriter::stepped(std::int64_t step) {
-  if (is_sample_step(step) || step == run_.steps()) write(step, std::nullopt);
+void SamplesWriter::after_step(const Trainer& /*trainer*/, const StepReport& report) {
+  if (is_sample_step(report.step) || report.step == run_.steps()) write(report.step, std::nullopt);
 }
 
 void SamplesWriter::write(std::int64_t step, std::optional<double> validation_loss) {

@@ -28,15 +28,15 @@ std::string sample_text(const Run& run, std::int64_t tokens = kSampleTokens);
 bool is_sample_step(std::int64_t step);
 
 /// Writes the file of samples. It reads the model and changes nothing of the run.
-class SamplesWriter {
+class SamplesWriter final : public StepObserver {
  public:
   /// Continues a file that is there: samples of later steps than the trainer's are cut off, they will be made again.
   SamplesWriter(const Run& run, const std::filesystem::path& folder);
 
-  /// Step 0 of a new run; nothing for a resumed one.
-  void started(std::optional<double> validation_loss);
+  /// Step 0 of a new run; nothing for one that goes on.
+  void begin(const Trainer& trainer, std::optional<double> validation_loss) override;
   /// A line after a sample step, and after the run's last.
-  void stepped(std::int64_t step);
+  void after_step(const Trainer& trainer, const StepReport& report) override;
 
  private:
   void write(std::int64_t step, std::optional<double> validation_loss);

@@ -7,17 +7,20 @@
 
 namespace handgrad::train {
 
-Session::Session(Run& run, RunFolder folder, SessionListener& listener)
+Session::Session(Run& run, RunFolder folder)
     : run_(run),
       folder_(std::move(folder)),
-      listener_(listener),
       metrics_(folder_.path(), run.trainer().step_count()),
       samples_(run, folder_.path()) {
   if (folder_.is_new()) describe();
-  if (run.inspected().empty()) return;
-  recorder_ = std::make_unique<RecordingWriter>(folder_.recording(), run.trainer(), run.inspected(),
-                                                run.inspect().every, run.last_step());
-  run.trainer().add_observer(*recorder_);
+  Trainer& trainer = run.trainer();
+  trainer.add_observer(*this);
+  if (!run.inspected().empty())
+    recorder_ = std::make_unique<RecordingWriter>(folder_.recording(), run.trainer(), run.inspected(),
+                                                  run.inspect().every, run.last_step());
+  if (recorder_) trainer.add_observer(*recorder_);
+  trainer.add_observer(metrics_);
+  trainer.add_observer(samples_);
 }
 
 Session::~Session() = default;
@@ -42,7 +45,7 @@ nlohmann::ordered_json Session::origins() const {
   return origins;
 }
 
-/// The run has got somewhere: what the folder held before is not needed any more.
+/// The run has made progress: what the folder held before is not needed any more.
 void Session::keep() {
   if (kept_) return;
   kept_ = true;
@@ -50,23 +53,17 @@ void Session::keep() {
   folder_.keep();
 }
 
+void Session::after_step(const Trainer& /*trainer*/, const StepReport& /*report*/) { keep(); }
+
 Ending Session::train() {
   Trainer& trainer = run_.trainer();
   const std::int64_t last = run_.last_step();
-  const std::optional<double> loss_before = evaluate(trainer.step_count());
-  samples_.started(loss_before);
-  listener_.started(run_, loss_before);
+  trainer.begin(evaluate());
   try {
     while (trainer.step_count() < last && !trainer.stop_requested()) {
-      const StepReport report = trainer.step();
-      keep();
-      std::optional<double> validation_loss;
-      if (evaluation_due(report.step)) validation_loss = evaluate(report.step);
-      metrics_.add(report, validation_loss);
-      samples_.stepped(report.step);
-      listener_.stepped(run_, report, validation_loss);
-      const std::int64_t every = run_.settings().checkpoint_every;
-      if (every > 0 && report.step % every == 0) save();
+      const std::int64_t step = trainer.step_count() + 1, every = run_.settings().checkpoint_every;
+      trainer.step(validation_batches(step));
+      if (every > 0 && step % every == 0) save();
     }
   } catch (NonFiniteError& error) {
     metrics_.add_non_finite(error.step(), trainer.next_lr());
@@ -78,15 +75,19 @@ Ending Session::train() {
   return trainer.step_count() < last ? Ending::stopped : Ending::finished;
 }
 
-bool Session::evaluation_due(std::int64_t step) const {
+/// For the evaluation after `step`, 0 for all; none when no evaluation is due. The last one is over all of them.
+std::optional<std::int64_t> Session::validation_batches(std::int64_t step) const {
+  if (step == run_.last_step()) return 0;
   const std::int64_t every = run_.settings().eval_every;
-  return step == run_.last_step() || (every > 0 && step % every == 0);
+  if (every > 0 && step % every == 0) return run_.settings().eval_batches;
+  return std::nullopt;
 }
 
-/// The first and the last evaluation use all validation data; those between may use a part.
-std::optional<double> Session::evaluate(std::int64_t step) {
+/// Before the first step; for a new run over all batches.
+std::optional<double> Session::evaluate() {
   Trainer& trainer = run_.trainer();
   if (!trainer.has_validation()) return std::nullopt;
+  const std::int64_t step = trainer.step_count();
   const bool whole = step == 0 || step == run_.last_step();
   const double loss = trainer.validation_loss(whole ? 0 : run_.settings().eval_batches);
   trainer.keep_best(loss);
@@ -95,13 +96,13 @@ std::optional<double> Session::evaluate(std::int64_t step) {
 
 void Session::save() {
   keep();
-  metrics_.flush();
-  if (recorder_) recorder_->flush();
+  const std::vector<StepObserver*>& observers = run_.trainer().observers();
+  for (StepObserver* observer : observers) observer->saving();
   const std::int64_t step = run_.trainer().step_count();
   if (step == saved_step_) return;
   saved_ = save_checkpoint(folder_.checkpoints(), run_.trainer(), run_.origin());
   saved_step_ = step;
-  listener_.saved(saved_);
+  for (StepObserver* observer : observers) observer->saved(saved_);
 }
 
 }  // namespace handgrad::train

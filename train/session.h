@@ -14,29 +14,18 @@
 
 namespace handgrad::train {
 
-/// Observes a session: what a terminal shows. The library itself prints nothing.
-class SessionListener {
- public:
-  virtual ~SessionListener() = default;
-  /// Before the first step, with the validation loss, if there is any.
-  virtual void started(const Run& /*run*/, std::optional<double> /*validation_loss*/) {}
-  /// After each update; with the validation loss when it was measured.
-  virtual void stepped(const Run& /*run*/, const StepReport& /*report*/,
-                       std::optional<double> /*validation_loss*/) {}
-  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}  ///< a checkpoint is complete
-};
-
 /// How a session ended.
 enum class Ending { finished, stopped };
 
-/// A run and its folder.
-class Session {
+/// A run and its folder. It is the first observer of its trainer, followed by the writers of the folder's files; observers
+/// added later see a step when these have it.
+class Session final : private StepObserver {
  public:
-  /// Writes config.json and meta.json; for a resumed run only after its first step, so that a run that cannot be resumed
-  /// stays as it was. `run` and `listener` must outlive it. A run whose trainer is beyond step 0 is resumed: later steps
-  /// in the folder are made again and replaced.
-  Session(Run& run, RunFolder folder, SessionListener& listener);
-  ~Session();
+  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as
+  /// it was. `run` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that
+  /// the folder holds beyond that are made again, and stand there once.
+  Session(Run& run, RunFolder folder);
+  ~Session() override;
 
   /// Trains until the last step or until a stop is requested; then saves. Throws what the trainer throws: when a loss is
   /// not finite, the weights before that step are saved first.
@@ -45,8 +34,9 @@ class Session {
   const RunFolder& folder() const { return folder_; }  ///< where everything is written
 
  private:
-  bool evaluation_due(std::int64_t step) const;
-  std::optional<double> evaluate(std::int64_t step);
+  void after_step(const Trainer& trainer, const StepReport& report) override;
+  std::optional<std::int64_t> validation_batches(std::int64_t step) const;
+  std::optional<double> evaluate();
   void describe() const;
   nlohmann::ordered_json origins() const;
   void keep();
@@ -54,7 +44,6 @@ class Session {
 
   Run& run_;
   RunFolder folder_;
-  SessionListener& listener_;
   MetricsWriter metrics_;
   SamplesWriter samples_;
   std::unique_ptr<RecordingWriter> recorder_;

@@ -42,7 +42,7 @@ Trainer::Trainer(models::Model& model, data::Dataset& training, optim::Optimizer
   optim::require_at_least_0("trainer", "grad_clip", options.grad_clip);
 }
 
-StepReport Trainer::step() {
+StepReport Trainer::step(std::optional<std::int64_t> validation_batches) {
   const FlushSubnormals flush;
   const bool first = !begun_;
   begin();
@@ -54,10 +54,14 @@ StepReport Trainer::step() {
   check_norm(norm, report.tokens);
   report.grad_norm = norm.norm;
   report.clip_factor = optim::clip_factor(norm.norm, options_.grad_clip);
-  for (TrainerObserver* observer : observers_) observer->before_update(*this, report);
+  for (StepObserver* observer : observers_) observer->before_update(*this, report);
   optimizer_.step(report.lr, report.clip_factor);
   ++step_;
-  for (TrainerObserver* observer : observers_) observer->after_update(*this, report);
+  if (validation_batches && has_validation()) {
+    report.validation_loss = validation_loss(*validation_batches);
+    keep_best(*report.validation_loss);
+  }
+  for (StepObserver* observer : observers_) observer->after_step(*this, report);
   return report;
 }
 
@@ -66,10 +70,10 @@ bool Trainer::run(std::int64_t last) {
   return step_ >= last;
 }
 
-void Trainer::begin() {
+void Trainer::begin(std::optional<double> validation_loss) {
   if (begun_) return;
   model_.train();
-  for (TrainerObserver* observer : observers_) observer->begin(*this);
+  for (StepObserver* observer : observers_) observer->begin(*this, validation_loss);
   begun_ = true;
 }
 

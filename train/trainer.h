@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -26,18 +27,23 @@ struct StepReport {
   double grad_norm = 0;     ///< global norm, before clipping
   double clip_factor = 1;   ///< what the gradients were multiplied with in the update
   std::int64_t tokens = 0;  ///< targets that count, those that are ignored left out; 0: nothing to learn from
+  std::optional<double> validation_loss = {};  ///< with the weights after the update, when it was measured
 };
 
-/// Observes training; it must change nothing.
-class TrainerObserver {
+/// Sees a training run; it must change nothing.
+class StepObserver {
  public:
-  virtual ~TrainerObserver() = default;
-  /// Before the first step of this process: step 0 of a new run, or the last step of a run that is resumed.
-  virtual void begin(const Trainer& /*trainer*/) {}
+  virtual ~StepObserver() = default;
+  /// Before the first step of this process, at step 0 of a new run or the last step of a resumed one; with the validation
+  /// loss when it was measured.
+  virtual void begin(const Trainer& /*trainer*/, std::optional<double> /*validation_loss*/) {}
   /// Gradients are complete and were found finite; the parameters are still those before the update.
   virtual void before_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
   /// The parameters are updated; the gradients are still there, unclipped.
-  virtual void after_update(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
+  virtual void after_step(const Trainer& /*trainer*/, const StepReport& /*report*/) {}
+  /// A checkpoint of the last step is about to be written, or the run ends there: what is buffered must be in the files.
+  virtual void saving() {}
+  virtual void saved(const std::filesystem::path& /*checkpoint*/) {}  ///< a checkpoint is complete
 };
 
 /// What a trainer is told beside its parts.
@@ -67,15 +73,19 @@ class Trainer {
           const optim::Schedule& schedule, const TrainerOptions& options,
           const data::EvaluationWindows* validation = nullptr);
 
-  /// One update. NonFiniteError and UnusedParameterError, both before anything was updated.
-  StepReport step();
+  /// Tells the observers that training begins. step() does it when it was not called before.
+  void begin(std::optional<double> validation_loss = {});
+  /// One update, followed by an evaluation on `validation_batches` (0: all) when they are given and there is validation
+  /// data. NonFiniteError and UnusedParameterError, both before anything was updated.
+  StepReport step(std::optional<std::int64_t> validation_batches = {});
   /// Steps until `step_count()` is `last`, or a stop is requested. Whether it got there.
   bool run(std::int64_t last);
   /// Whether `stop` is set.
   bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
   /// Observers are called in the order in which they were added.
-  void add_observer(TrainerObserver& observer) { observers_.push_back(&observer); }
+  void add_observer(StepObserver& observer) { observers_.push_back(&observer); }
+  const std::vector<StepObserver*>& observers() const { return observers_; }  ///< in that order
 
   /// Mean loss over the tokens of the validation windows, or of their first `max_batches` batches (0: all), without
   /// dropout and without history; the mean is made in double. Training continues as if it had not been called.
@@ -107,7 +117,6 @@ class Trainer {
   const optim::Parameters& parameters() const { return parameters_; }
 
  private:
-  void begin();
   std::int64_t read_batches();
   double forward_and_backward(std::int64_t tokens);
   Tensor loss_of(std::size_t micro_batch, std::int64_t tokens);
@@ -123,7 +132,7 @@ class Trainer {
   TrainerOptions options_;
   const data::EvaluationWindows* validation_;
   optim::Parameters parameters_;
-  std::vector<TrainerObserver*> observers_;
+  std::vector<StepObserver*> observers_;
   std::vector<data::Batch> batches_;  // of the step: all its micro-batches
   data::Batch validation_batch_;
   optim::GlobalNorm global_norm_;
