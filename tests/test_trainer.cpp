@@ -43,10 +43,10 @@ class Formula final : public models::Model {
 };
 
 struct FormulaTraining {
-  explicit FormulaTraining(Formula::Compute compute, bool allow_unused = false, bool find_non_finite = false)
+  explicit FormulaTraining(Formula::Compute compute, bool allow_unused = false, bool check_non_finite = false)
       : model(compute),
         trainer(model, rows, optimizer, schedule,
-                {.allow_unused = allow_unused, .find_non_finite = find_non_finite}) {}
+                {.allow_unused = allow_unused, .check_non_finite = check_non_finite}) {}
 
   Formula model;
   toy::Rows rows{1, 1};
@@ -156,7 +156,7 @@ TEST_CASE("trainer: a loss that turns infinite on the way names operation and mo
         "  Nothing was updated.");
 }
 
-TEST_CASE("trainer: find_non_finite names an operation whose NaN never reaches the loss") {
+TEST_CASE("trainer: check_non_finite names an operation whose NaN never reaches the loss") {
   // The NaN is masked away: the loss stays finite, and so do the gradients.
   const auto formula = [](const Formula& model) {
     const Tensor broken = log(model.used - 5);

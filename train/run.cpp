@@ -123,7 +123,7 @@ void Run::build_trainer(const std::atomic<bool>* stop) {
                                        TrainerOptions{.seed = seed_,
                                                       .grad_clip = settings_.grad_clip,
                                                       .allow_unused = settings_.allow_unused,
-                                                      .find_non_finite = settings_.find_nan,
+                                                      .check_non_finite = settings_.find_nan,
                                                       .stop = stop},
                                        data_.validation.get());
 }

@@ -47,8 +47,8 @@ StepReport Trainer::step(std::optional<std::int64_t> validation_batches) {
   const bool first = !begun_;
   begin();
   StepReport report{.step = step_ + 1, .lr = schedule_.lr(step_), .tokens = read_batches()};
-  report.loss = options_.find_non_finite ? watched_forward_and_backward(report.tokens)
-                                         : forward_and_backward(report.tokens);
+  report.loss = options_.check_non_finite ? watched_forward_and_backward(report.tokens)
+                                          : forward_and_backward(report.tokens);
   if (first && !options_.allow_unused) check_unused();
   const optim::GradientNorm norm = global_norm_(parameters_);
   check_norm(norm, report.tokens);

@@ -51,7 +51,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;     ///< of dropout; data and initial weights have their own sources
   double grad_clip = 0;       ///< largest global norm of the gradients; 0: off
   bool allow_unused = false;  ///< whether trainable parameters may get no gradient
-  bool find_non_finite =
+  bool check_non_finite =
       false;  ///< looks at every operation of every step, not only when the loss has gone wrong
   /// Set from outside, by a signal handler for instance: `run` then stops after the current step.
   const std::atomic<bool>* stop = nullptr;

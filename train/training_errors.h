@@ -7,7 +7,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/nn/module.h"
-#include "handgrad/train/find_non_finite.h"
+#include "handgrad/train/non_finite.h"
 
 namespace handgrad::train {
 

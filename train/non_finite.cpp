@@ -1,4 +1,4 @@
-#include "handgrad/train/find_non_finite.h"
+#include "handgrad/train/non_finite.h"
 
 #include <cmath>
 
