@@ -13,10 +13,10 @@
 
 namespace handgrad::cli {
 
-/// Serves on 127.0.0.1 only, from separate threads. `/` is the page, `/events` sends its updates: an event "data" with all
-/// that the page shows, gathered from the run's folder while it has viewers; between them events "step" with step and
-/// loss, ten a second at most; "end" after the last one. Slow viewers skip updates and never delay training: for each
-/// only the newest is kept. Requests under another host name, or from the page of another origin, get status 403.
+/// Serves on 127.0.0.1 only, in separate threads. `/` is the page, `/events` sends its news: an event "data" with all
+/// that the page shows, gathered from the run's folder while there are viewers; between them events "step" with step and
+/// loss, ten a second at most; "end" when no more will come. Slow viewers skip updates and never delay training: for
+/// each only the newest is kept. Requests under another host name, or from the page of another origin, get status 403.
 ///
 /// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests sixty times as
 /// long as it has had a processor.

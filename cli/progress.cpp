@@ -90,7 +90,7 @@ void Progress::after_step(const train::Trainer& /*trainer*/, const train::StepRe
   if (!first_step_note_.empty()) fmt::print("\n{}", first_step_note_);
 }
 
-/// Adam's first step surprises everybody: all features move alike, whatever their gradients. Said only when it is so.
+/// Explains Adam's first step, in which all features move alike, whatever their gradients; only when it is so.
 void Progress::explain_first_step(const train::StepReport& report) {
   const std::string type(run_.trainer().optimizer().type());
   if (type != "adam" && type != "adamw") return;
@@ -122,7 +122,7 @@ void Progress::live(const train::StepReport& report) {
   const double rate = static_cast<double>(report.step - first_step_) / seconds;
   std::string line =
       fmt::format("{:>5}/{}  loss {:.3f}  lr {:.4g}", report.step, run_.last_step(), report.loss, report.lr);
-  if (!options_.pace.by_key)  // else the time is that of whoever presses it
+  if (!options_.pace.by_key)  // else the time is the user's
     line +=
         fmt::format("  {}  {} left",
                     options_.pace.steps_per_second > 0

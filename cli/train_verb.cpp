@@ -84,7 +84,7 @@ fs::path folder_of(const TrainOptions& options) {
   return fs::path("runs") / fs::path(options.config.config).stem();
 }
 
-/// The command line, then CONFIG if it is given, then the run's config. A resumed run ignores the old stop_after.
+/// The command line, then CONFIG if it is given, then the run's own. A resumed run ignores the old stop_after.
 train::ConfigDocument load_document(const TrainOptions& options) {
   std::vector<std::string> sets = options.config.all_sets();
   if (!options.config.config.empty()) return train::ConfigDocument::load(options.config.config, sets);

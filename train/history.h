@@ -47,7 +47,7 @@ struct HistorySummary {
   /// @}
 };
 
-/// Reads it, also of a run in progress.
+/// Reads it, also while the run is running.
 class History {
  public:
   /// A parameter of which something is known.

@@ -38,7 +38,7 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& folder, std::int64_t s
 MetricsWriter::~MetricsWriter() {
   try {
     flush();
-  } catch (const std::exception&) {  // flush() has reported it
+  } catch (const std::exception&) {  // flush() reports errors, a destructor cannot
   }
 }
 

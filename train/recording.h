@@ -26,7 +26,7 @@ struct RecordedStep {
   std::vector<double> update;  ///< value minus the value before; empty at step 0
 };
 
-/// Reads a recording, also of a run in progress. A record cut off at the end of the file is ignored. What is read is
+/// Reads a recording, also while the run is running. A record cut off at the end of the file is ignored. What is read is
 /// compared with its checksum; Error names the file and the step when it differs.
 class Recording {
  public:

@@ -47,7 +47,7 @@ struct RecordedParameter {
   std::string name;  ///< "trf_blocks.0.norm1.scale"
   Shape shape;       ///< of its values, gradients and updates
 
-  bool operator==(const RecordedParameter&) const = default;
+  bool operator==(const RecordedParameter&) const = default;  ///< compares both
 };
 
 /// What every record of a file has in common: its header, and the sizes that follow from it.
@@ -66,7 +66,7 @@ struct RecordingLayout {
   std::uint64_t head_checksum(const char* head) const;
   /// Where entry `i` begins within a record.
   static std::size_t entry_place(std::size_t i);
-  bool operator==(const RecordingLayout&) const = default;
+  bool operator==(const RecordingLayout&) const = default;  ///< compares the header
 };
 
 /// XXH3 of these bytes.

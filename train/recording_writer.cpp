@@ -51,7 +51,7 @@ RecordingWriter::RecordingWriter(std::filesystem::path path, const Trainer& trai
 RecordingWriter::~RecordingWriter() {
   try {
     flush();
-  } catch (const std::exception&) {  // flush() has reported it
+  } catch (const std::exception&) {  // flush() reports errors, a destructor cannot
   }
 }
 

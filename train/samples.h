@@ -1,4 +1,4 @@
-// Samples: what a model writes by itself at some steps of its training, kept in the run's folder.
+// Samples: text that a model generates at some steps of its training, kept in the run's folder.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace handgrad::train {
 
-/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The loss on the
-/// data held back is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
+/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The
+/// validation loss is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
 inline constexpr const char* kSamplesFile = "samples.jsonl";
 
 /// How many tokens a sample has.
 inline constexpr std::int64_t kSampleTokens = 64;
 
-/// A line of text from the model, at temperature 0.7, drawn with the run's seed; empty when its tokens are not text, or
+/// What the model writes on one line, at temperature 0.7, drawn with the run's seed; empty when its tokens are not text, or
 /// when its weights are not finite.
 std::string sample_text(const Run& run, std::int64_t tokens = kSampleTokens);
 
@@ -30,10 +30,10 @@ bool is_sample_step(std::int64_t step);
 /// Writes the file of samples. It reads the model and changes nothing of the run.
 class SamplesWriter final : public StepObserver {
  public:
-  /// Continues a file that is there: samples of later steps than the trainer's are cut off, they will be made again.
+  /// Continues a file that is there: samples of later steps than the trainer's are replaced.
   SamplesWriter(const Run& run, const std::filesystem::path& folder);
 
-  /// Step 0 of a new run; nothing for one that goes on.
+  /// Step 0 of a new run; nothing for a resumed one.
   void begin(const Trainer& trainer, std::optional<double> validation_loss) override;
   /// A line after a sample step, and after the run's last.
   void after_step(const Trainer& trainer, const StepReport& report) override;

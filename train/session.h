@@ -18,12 +18,12 @@ namespace handgrad::train {
 enum class Ending { finished, stopped };
 
 /// A run and its folder. It is the first observer of its trainer, followed by the writers of the folder's files; observers
-/// added later see a step when these have it.
+/// added later see a step after these.
 class Session final : private StepObserver {
  public:
-  /// Writes config.json and meta.json, of a continued run only after its first step: one that cannot go on stays as
-  /// it was. `run` must outlive it. A run whose trainer stands beyond step 0 is continued: steps that
-  /// the folder holds beyond that are made again, and stand there once.
+  /// Writes config.json and meta.json; for a resumed run only after its first step, so that a run that cannot be resumed
+  /// stays as it was. `run` must outlive it. A run whose trainer is beyond step 0 is resumed: later steps in the folder
+  /// are made again and replaced.
   Session(Run& run, RunFolder folder);
   ~Session() override;
 
