@@ -1,45 +1,49 @@
 // handgrad bench op, handgrad bench step CONFIG
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/cli/bench.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/config_options.h"
+#include "handgrad/cli/verb.h"
 
 namespace handgrad::cli {
+namespace {
 
-void add_bench(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("bench", "measure how long operations and training steps take")->group("prove");
-  verb->require_subcommand(1);
-  auto json = std::make_shared<bool>(false);
-  auto config = std::make_shared<ConfigOptions>();
+template <class Times>
+int print(const Times& times, bool json) {
+  fmt::print("{}", json ? to_json(times).dump() + "\n" : table(times));
+  return 0;
+}
 
-  CLI::App* op = verb->add_subcommand("op", "operations on a few numbers, in nanoseconds");
-  op->add_flag("--json", *json, "as JSON");
-  op->callback([json, &chosen] {
-    chosen.action = [json] {
-      const auto times = bench_ops();
-      fmt::print("{}", *json ? to_json(times).dump() + "\n" : table(times));
-      return 0;
-    };
-  });
+}  // namespace
 
-  CLI::App* step = verb->add_subcommand("step", "one training step of a config, in milliseconds");
-  config->add_to(*step, true);
-  step->add_flag("--json", *json, "as JSON");
-  step->callback([json, config, &chosen] {
-    chosen.action = [json, config] {
-      config->apply_threads();
-      train::Run run(train::ConfigDocument::load(config->config, config->all_sets()));
-      const StepTime time = bench_step(run, std::filesystem::path(config->config).stem().string());
-      fmt::print("{}", *json ? to_json(time).dump() + "\n" : table(time));
-      return 0;
-    };
-  });
+Verb bench_verb() {
+  struct Request {
+    bool json = false;
+    ConfigOptions config;
+  };
+  auto request = std::make_shared<Request>();
+  const Option json{"--json", "", "as JSON", &request->json};
+  return {.name = "bench",
+          .purpose = "measure how long operations and training steps take",
+          .group = Group::prove,
+          .verbs = {{.name = "op",
+                     .purpose = "operations on a few numbers, in nanoseconds",
+                     .options = {json},
+                     .run = [request] { return print(bench_ops(), request->json); }},
+                    {.name = "step",
+                     .purpose = "one training step of a config, in milliseconds",
+                     .options = request->config.options(true, {json}),
+                     .run = [request] {
+                       const ConfigOptions& config = request->config;
+                       config.apply_threads();
+                       train::Run run(train::ConfigDocument::load(config.config, config.all_sets()));
+                       return print(bench_step(run, std::filesystem::path(config.config).stem().string()),
+                                    request->json);
+                     }}}};
 }
 
 }  // namespace handgrad::cli

@@ -1,12 +1,12 @@
 // handgrad check CONFIG, handgrad check --layer TYPE
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/cli/config_options.h"
 #include "handgrad/cli/terminal.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/check.h"
@@ -95,30 +95,34 @@ int check(const Request& request) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Chosen& chosen) {
+Verb check_verb() {
   auto request = std::make_shared<Request>();
-  CLI::App* verb =
-      app.add_subcommand("check", "gradients against finite differences, of a config's model or of one layer")
-          ->group("prove");
-  request->config.add_to(*verb, false);
-  verb->add_option("--layer", request->layer,
-                   "only this layer, by the type a config names it with: layer_norm")
-      ->option_text("TYPE");
-  verb->add_option("--width", request->width, "the layer's width where no config says it (default 8)")
-      ->option_text("N")
-      ->check(at_least(1));
-  verb->add_option("--weights", request->weights,
-                   "check with the weights of this run, checkpoint or safetensors file")
-      ->option_text("FILE");
-  verb->add_option("--elements", request->options.elements,
-                   "how many of each tensor, spread evenly; 0: all (default 16)")
-      ->option_text("N")
-      ->check(at_least(0));
-  verb->add_option("--tolerance", request->options.tolerance, "what an error may be (default 1e-6)")
-      ->option_text("X")
-      ->check(at_least(0));
-  verb->add_flag("--json", request->json, "as JSON");
-  verb->callback([request, &chosen] { chosen.action = [request] { return check(*request); }; });
+  return {
+      .name = "check",
+      .purpose = "gradients against finite differences, of a config's model or of one layer",
+      .group = Group::prove,
+      .options = request->config.options(
+          false, {{"--layer", "TYPE", "only this layer, by the type a config names it with: layer_norm",
+                   &request->layer},
+                  {"--width",
+                   "N",
+                   "the layer's width where no config says it (default 8)",
+                   &request->width,
+                   {.least = 1}},
+                  {"--weights", "FILE", "check with the weights of this run, checkpoint or safetensors file",
+                   &request->weights},
+                  {"--elements",
+                   "N",
+                   "how many of each tensor, spread evenly; 0: all (default 16)",
+                   &request->options.elements,
+                   {.least = 0}},
+                  {"--tolerance",
+                   "X",
+                   "what an error may be (default 1e-6)",
+                   &request->options.tolerance,
+                   {.least = 0}},
+                  {"--json", "", "as JSON", &request->json}}),
+      .run = [request] { return check(*request); }};
 }
 
 }  // namespace handgrad::cli

@@ -1,4 +1,4 @@
-// The program: `handgrad VERB ...`. A program with layers of its own registers them and calls the same function.
+// The program: `handgrad VERB ...`. A program with custom layers registers them and calls the same function.
 #pragma once
 
 namespace handgrad::cli {

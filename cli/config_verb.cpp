@@ -1,11 +1,11 @@
 // handgrad config show CONFIG, handgrad config schema, handgrad config reference
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/config_options.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/train/run.h"
 #include "handgrad/view/config_keys.h"
 
@@ -38,39 +38,37 @@ Json to_json(const std::vector<view::ShownKey>& keys) {
   return list;
 }
 
+int print(const std::string& text) {
+  fmt::print("{}", text);
+  return 0;
+}
+
+int show(const ConfigOptions& options, bool json) {
+  const auto keys = view::shown_keys(train::ConfigDocument::load(options.config, options.all_sets()));
+  return print(json ? to_json(keys).dump(1) + "\n" : table(keys, options.config));
+}
+
 }  // namespace
 
-void add_config(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb = app.add_subcommand("config", "the keys of configs, and the values of one")->group("files");
-  verb->require_subcommand(1);
-
-  auto options = std::make_shared<ConfigOptions>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App* show = verb->add_subcommand("show", "every key of a config: its value and where that came from");
-  options->add_to(*show, true);
-  show->add_flag("--json", *json, "as JSON");
-  show->callback([options, json, &chosen] {
-    chosen.action = [options, json] {
-      const auto keys = view::shown_keys(train::ConfigDocument::load(options->config, options->all_sets()));
-      fmt::print("{}", *json ? to_json(keys).dump(1) + "\n" : table(keys, options->config));
-      return 0;
-    };
-  });
-
-  verb->add_subcommand("schema", "JSON Schema of configs, for editors")->callback([&chosen] {
-    chosen.action = [] {
-      fmt::print("{}\n", view::config_schema().dump(1));
-      return 0;
-    };
-  });
-
-  verb->add_subcommand("reference", "every key with its range and default, as a Markdown page")
-      ->callback([&chosen] {
-        chosen.action = [] {
-          fmt::print("{}", view::config_reference());
-          return 0;
-        };
-      });
+Verb config_verb() {
+  struct Request {
+    ConfigOptions config;
+    bool json = false;
+  };
+  auto request = std::make_shared<Request>();
+  return {.name = "config",
+          .purpose = "the keys of configs, and the values of one",
+          .group = Group::files,
+          .verbs = {{.name = "show",
+                     .purpose = "every key of a config: its value and where that came from",
+                     .options = request->config.options(true, {{"--json", "", "as JSON", &request->json}}),
+                     .run = [request] { return show(request->config, request->json); }},
+                    {.name = "schema",
+                     .purpose = "JSON Schema of configs, for editors",
+                     .run = [] { return print(view::config_schema().dump(1) + "\n"); }},
+                    {.name = "reference",
+                     .purpose = "every key with its range and default, as a Markdown page",
+                     .run = [] { return print(view::config_reference()); }}}};
 }
 
 }  // namespace handgrad::cli

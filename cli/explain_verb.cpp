@@ -1,7 +1,6 @@
 // handgrad explain OPERATION NUMBER..., handgrad explain RUN_OR_CONFIG --layer PATH
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -9,8 +8,9 @@
 #include <memory>
 #include <optional>
 
+#include "handgrad/cli/config_options.h"
 #include "handgrad/cli/help.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/io/near_match.h"
 #include "handgrad/io/program_name.h"
@@ -225,57 +225,62 @@ std::string operations_text() {
   return text;
 }
 
+/// Those for a run or a config.
+std::vector<Option> model_options(const std::shared_ptr<Arguments>& arguments) {
+  return {{"--layer", "PATH", "of a run or a config: the module to explain, final_norm", &arguments->layer},
+          {"--at", "TEXT", "a text: the row of its last token",
+           [arguments](const std::string& text) {
+             arguments->at = text;
+             arguments->has_at = true;
+           }},
+          {"--then", "TOKEN", "the token that comes next, whose loss is explained (default: the likeliest)",
+           &arguments->then},
+          {"--row", "B,T", "a row of the batch that the next step reads: number of the text, of the token",
+           &arguments->row},
+          {"--step", "N", "after this step; between checkpoints the run is repeated (default: last)",
+           &arguments->step},
+          arguments->config.set_option(),
+          arguments->config.threads_option()};
+}
+
 }  // namespace
 
-void add_explain(CLI::App& app, Chosen& chosen) {
+Verb explain_verb() {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("explain", "every line of an operation's arithmetic, forward, backward and one step")
-          ->group("look");
-  verb->add_option("what", arguments->what, "an operation, a run's folder, or a config")
-      ->option_text("WHAT")
-      ->required();
-  verb->add_option("numbers", arguments->numbers,
-                   "x of the operation; rows are separated by a slash: 2 2 6 6 / 1 7 9 15")
-      ->option_text("NUMBER");
+  Verb verb{.name = "explain",
+            .purpose = "every line of an operation's arithmetic, forward, backward and one step",
+            .group = Group::look,
+            .options = {{"what",
+                         "WHAT",
+                         "an operation, a run's folder, or a config",
+                         &arguments->what,
+                         {.required = true}},
+                        {"numbers", "NUMBER",
+                         "x of the operation; rows are separated by a slash: 2 2 6 6 / 1 7 9 15",
+                         &arguments->numbers}},
+            .run = [arguments] { return explain_what(*arguments); },
+            .footer = operations_text()};
+  const auto add = [&verb](std::vector<Option> options) {
+    verb.options.insert(verb.options.end(), options.begin(), options.end());
+  };
   for (const view::explain::Option& option : view::explain::options())
-    verb->add_option_function<std::string>(
-            std::string("--") + option.name,
-            [arguments, name = option.name](const std::string& value) { arguments->options[name] = value; },
-            option.doc)
-        ->option_text(option.placeholder);
-  verb->add_option("--layer", arguments->layer, "of a run or a config: the module to explain, final_norm")
-      ->option_text("PATH");
-  verb->add_option_function<std::string>(
-          "--at",
-          [arguments](const std::string& text) {
-            arguments->at = text;
-            arguments->has_at = true;
-          },
-          "a text: the row of its last token")
-      ->option_text("TEXT");
-  verb->add_option("--then", arguments->then,
-                   "the token that comes next, whose loss is explained (default: the likeliest)")
-      ->option_text("TOKEN");
-  verb->add_option("--row", arguments->row,
-                   "a row of the batch that the next step reads: number of the text, of the token")
-      ->option_text("B,T");
-  verb->add_option("--step", arguments->step,
-                   "after this step; between checkpoints the run is repeated (default: last)")
-      ->option_text("N");
-  arguments->config.add_options_to(*verb);
-  verb->add_option("--dtype", arguments->dtype,
-                   "float64 (an operation's default), or float32; a run has its own")
-      ->option_text("TYPE")
-      ->check(one_of({"float32", "float64"}));
-  verb->add_option("--part", arguments->part, "only forward, backward or step")
-      ->option_text("PART")
-      ->check(one_of({"all", "forward", "backward", "step"}));
-  verb->add_flag("--blank", arguments->blank, "a work sheet: gaps instead of computed numbers");
-  verb->add_flag("--python", arguments->python, "the same lines for PyTorch, with the numbers to expect");
-  verb->add_flag("--json", arguments->json, "every number in full precision");
-  verb->footer(operations_text());
-  verb->callback([arguments, &chosen] { chosen.action = [arguments] { return explain_what(*arguments); }; });
+    add({{std::string("--") + option.name, option.placeholder, option.doc,
+          [arguments, name = option.name](const std::string& value) { arguments->options[name] = value; }}});
+  add(model_options(arguments));
+  add({{"--dtype",
+        "TYPE",
+        "float64 (an operation's default), or float32; a run has its own",
+        &arguments->dtype,
+        {.choices = {"float32", "float64"}}},
+       {"--part",
+        "PART",
+        "only forward, backward or step",
+        &arguments->part,
+        {.choices = {"all", "forward", "backward", "step"}}},
+       {"--blank", "", "a work sheet: gaps instead of computed numbers", &arguments->blank},
+       {"--python", "", "the same lines for PyTorch, with the numbers to expect", &arguments->python},
+       {"--json", "", "every number in full precision", &arguments->json}});
+  return verb;
 }
 
 }  // namespace handgrad::cli

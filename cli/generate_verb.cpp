@@ -1,12 +1,11 @@
 // handgrad generate RUN --prompt TEXT
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/models/generate.h"
 #include "handgrad/train/open_run.h"
@@ -50,27 +49,33 @@ int generate_text(const Request& request) {
 
 }  // namespace
 
-void add_generate(CLI::App& app, Chosen& chosen) {
+Verb generate_verb() {
   auto request = std::make_shared<Request>();
-  CLI::App* verb = app.add_subcommand("generate", "let a trained model continue a text")->group("look");
-  verb->add_option("run", request->run, "a run's folder, or a checkpoint's")->option_text("RUN")->required();
-  verb->add_option("--prompt", request->prompt, "the text to continue")->option_text("TEXT")->required();
-  verb->add_option("--max-new-tokens", request->options.max_new_tokens,
-                   "how many tokens to add (default 100)")
-      ->option_text("N")
-      ->check(between(0, kMost));
-  verb->add_option("--temperature", request->options.temperature,
-                   "0: always the most likely token; 1: as learned (default)")
-      ->option_text("T")
-      ->check(at_least(0));
-  verb->add_option("--top-k", request->options.top_k, "only the K most likely tokens; 0: all (default)")
-      ->option_text("K")
-      ->check(between(0, kMost));
-  verb->add_option("--seed", request->options.seed, "equal seeds give equal texts (default 0)")
-      ->option_text("S")
-      ->check(at_least(0));
-  verb->add_flag("--json", request->json, "prompt, text and ids as JSON");
-  verb->callback([request, &chosen] { chosen.action = [request] { return generate_text(*request); }; });
+  models::GenerateOptions& options = request->options;
+  return {
+      .name = "generate",
+      .purpose = "let a trained model continue a text",
+      .group = Group::look,
+      .options = {{"run", "RUN", "a run's folder, or a checkpoint's", &request->run, {.required = true}},
+                  {"--prompt", "TEXT", "the text to continue", &request->prompt, {.required = true}},
+                  {"--max-new-tokens",
+                   "N",
+                   "how many tokens to add (default 100)",
+                   &options.max_new_tokens,
+                   {.least = 0, .most = kMost}},
+                  {"--temperature",
+                   "T",
+                   "0: always the most likely token; 1: as learned (default)",
+                   &options.temperature,
+                   {.least = 0}},
+                  {"--top-k",
+                   "K",
+                   "only the K most likely tokens; 0: all (default)",
+                   &options.top_k,
+                   {.least = 0, .most = kMost}},
+                  {"--seed", "S", "equal seeds give equal texts (default 0)", &options.seed, {.least = 0}},
+                  {"--json", "", "prompt, text and ids as JSON", &request->json}},
+      .run = [request] { return generate_text(*request); }};
 }
 
 }  // namespace handgrad::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -16,57 +15,42 @@
 namespace handgrad::cli {
 namespace {
 
-/// What verbs are for, in the order in which help lists them.
-constexpr std::pair<const char*, const char*> kPurposes[] = {{"look", "look at numbers"},
-                                                             {"train", "train"},
-                                                             {"files", "files and configs"},
-                                                             {"prove", "measure and prove"}};
+/// The headings of the groups of verbs.
+constexpr std::pair<Group, const char*> kPurposes[] = {{Group::look, "look at numbers"},
+                                                       {Group::train, "train"},
+                                                       {Group::files, "files and configs"},
+                                                       {Group::prove, "measure and prove"}};
 
-bool is_shown(const CLI::App* verb) { return !verb->get_group().empty(); }
-
-std::vector<const CLI::App*> verbs_of(const CLI::App& command) { return command.get_subcommands(is_shown); }
-
-/// "handgrad config show"
-std::string full_name(const CLI::App& command) {
-  if (command.get_parent() == nullptr) return io::program_name();
-  return full_name(*command.get_parent()) + " " + command.get_name();
-}
-
-std::vector<Entry> operands_of(const CLI::App& command) {
+std::vector<Entry> operands_of(const Verb& verb) {
   std::vector<Entry> entries;
-  for (const CLI::Option* option : command.get_options())
-    if (option->get_positional())
-      entries.push_back({option->get_option_text() + (option->get_items_expected_max() > 1 ? "..." : ""),
-                         option->get_description()});
+  for (const Option& option : verb.options)
+    if (option.is_operand())
+      entries.push_back({option.placeholder + (option.takes_many() ? "..." : ""), option.help});
   return entries;
 }
 
-std::vector<Entry> options_of(const CLI::App& command) {
+/// Options, --help last.
+std::vector<Entry> options_of(const Verb& verb) {
   std::vector<Entry> entries;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional()) continue;
-    std::string name;
-    for (const std::string& letter : option->get_snames()) name += "-" + letter + ", ";
-    name += "--" + option->get_lnames().front();
-    if (!option->get_option_text().empty()) name += " " + option->get_option_text();
-    entries.push_back({name, option->get_description()});
-  }
-  // --help, which CLI11 makes first, is what a reader has just found.
-  if (!entries.empty()) std::rotate(entries.begin(), entries.begin() + 1, entries.end());
+  for (const Option& option : verb.options)
+    if (!option.is_operand())
+      entries.push_back(
+          {option.name + (option.placeholder.empty() ? "" : " ") + option.placeholder, option.help});
+  entries.push_back({"-h, --help", kHelpDoc});
   return entries;
 }
 
-std::string usage(const CLI::App& command) {
-  std::string text = full_name(command);
-  if (!verbs_of(command).empty()) return text + (command.get_parent() == nullptr ? " VERB ..." : " ...");
-  for (const CLI::Option* option : command.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::string name = option->get_option_text();
-    text += option->get_required() ? " " + name : " [" + name + "]";
-    if (option->get_items_expected_max() > 1) text += "...";
-  }
-  return text + (options_of(command).size() > 1 ? " [OPTION]..." : "");
+std::string usage(const Verb& verb, const std::string& name) {
+  std::string text = name;
+  if (!shown_verbs(verb).empty()) return text + " ...";
+  for (const Option& option : verb.options)
+    if (option.is_operand())
+      text += (option.rules.required ? " " + option.placeholder : " [" + option.placeholder + "]") +
+              (option.takes_many() ? "..." : "");
+  return text + (options_of(verb).size() > 1 ? " [OPTION]..." : "");
 }
+
+std::string program_usage() { return io::program_name() + " VERB ..."; }
 
 std::size_t widest(const std::vector<Entry>& entries, std::size_t least, std::size_t most) {
   std::size_t width = least;
@@ -75,29 +59,20 @@ std::size_t widest(const std::vector<Entry>& entries, std::size_t least, std::si
   return width;
 }
 
-std::vector<Entry> verb_entries(const CLI::App& command, std::string_view group = "") {
+std::vector<Entry> verb_entries(const std::vector<const Verb*>& verbs) {
   std::vector<Entry> entries;
-  for (const CLI::App* verb : verbs_of(command))
-    if (group.empty() || verb->get_group() == group)
-      entries.push_back({verb->get_name(), verb->get_description()});
+  for (const Verb* verb : verbs) entries.push_back({verb->name, verb->purpose});
   return entries;
 }
 
-std::string program_help(const CLI::App& program) {
-  std::string text = fmt::format("usage  {}\n\n{}\n", usage(program),
-                                 view::wrapped(program.get_description(), 0, text_columns()));
-  for (const auto& [group, purpose] : kPurposes)
-    if (const auto entries = verb_entries(program, group); !entries.empty())
-      text += fmt::format("\n{}\n{}", purpose, entry_lines(entries, 10));
-  return text + "\n" +
-         view::wrapped(
-             fmt::format("{0} VERB --help tells what a verb takes; {0} --version what this program is.",
-                         io::program_name()),
-             0, text_columns()) +
-         "\n";
-}
-
 }  // namespace
+
+std::vector<const Verb*> shown_verbs(const Verb& verb) {
+  std::vector<const Verb*> shown;
+  for (const Verb& inner : verb.verbs)
+    if (inner.group != Group::hidden) shown.push_back(&inner);
+  return shown;
+}
 
 std::string entry_lines(const std::vector<Entry>& entries, std::size_t width) {
   std::string text;
@@ -109,18 +84,33 @@ std::string entry_lines(const std::vector<Entry>& entries, std::size_t width) {
   return text;
 }
 
-std::string help_text(const CLI::App& command) {
-  if (command.get_parent() == nullptr) return program_help(command);
-  std::string text = fmt::format("usage  {}\n\n{}\n", usage(command),
-                                 view::wrapped(command.get_description(), 0, text_columns()));
-  if (const auto verbs = verb_entries(command); !verbs.empty())
-    return text + "\n" + entry_lines(verbs, 10) +
-           fmt::format("\n{} ... --help tells what each takes.\n", full_name(command));
-  const auto operands = operands_of(command), options = options_of(command);
+std::string program_help(const Verb& program) {
+  std::string text =
+      fmt::format("usage  {}\n\n{}\n", program_usage(), view::wrapped(program.purpose, 0, text_columns()));
+  for (const auto& [group, purpose] : kPurposes) {
+    std::vector<const Verb*> verbs = shown_verbs(program);
+    std::erase_if(verbs, [group = group](const Verb* verb) { return verb->group != group; });
+    text += fmt::format("\n{}\n{}", purpose, entry_lines(verb_entries(verbs), 10));
+  }
+  return text + "\n" +
+         view::wrapped(
+             fmt::format("{0} VERB --help tells what a verb takes; {0} --version what this program is.",
+                         io::program_name()),
+             0, text_columns()) +
+         "\n";
+}
+
+std::string verb_help(const Verb& verb, const std::string& name) {
+  std::string text =
+      fmt::format("usage  {}\n\n{}\n", usage(verb, name), view::wrapped(verb.purpose, 0, text_columns()));
+  if (const auto verbs = shown_verbs(verb); !verbs.empty())
+    return text + "\n" + entry_lines(verb_entries(verbs), 10) +
+           fmt::format("\n{} ... --help tells what each takes.\n", name);
+  const auto operands = operands_of(verb), options = options_of(verb);
   const std::size_t width = std::max(widest(operands, 0, 26), widest(options, 0, 26));
   if (!operands.empty()) text += "\n" + entry_lines(operands, width);
   text += "\n" + entry_lines(options, width);
-  if (!command.get_footer().empty()) text += "\n" + command.get_footer() + "\n";
+  if (!verb.footer.empty()) text += "\n" + verb.footer + "\n";
   return text;
 }
 
@@ -143,27 +133,25 @@ void put_entries(std::string& page, const std::vector<Entry>& entries) {
     page += fmt::format(".TP\n.B {}\n{}\n", roff(entry.name), roff(entry.doc));
 }
 
-void put_command(std::string& page, const CLI::App& command) {
-  if (const auto verbs = verbs_of(command); !verbs.empty()) {
-    for (const CLI::App* verb : verbs) put_command(page, *verb);
-    return;
-  }
-  page += fmt::format(".SS {}\n{}\n", roff(usage(command)), roff(command.get_description()));
-  put_entries(page, operands_of(command));
-  put_entries(page, options_of(command));
+void put_verb(std::string& page, const Verb& verb, const std::string& name) {
+  for (const Verb* inner : shown_verbs(verb)) put_verb(page, *inner, name + " " + inner->name);
+  if (!verb.verbs.empty()) return;
+  page += fmt::format(".SS {}\n{}\n", roff(usage(verb, name)), roff(verb.purpose));
+  put_entries(page, operands_of(verb));
+  put_entries(page, options_of(verb));
 }
 
 }  // namespace
 
-std::string man_page(const CLI::App& program) {
+std::string man_page(const Verb& program) {
   std::string page = fmt::format(
       ".TH HANDGRAD 1 \"\" \"handgrad {}\" \"User commands\"\n"
       ".SH NAME\nhandgrad \\- train a GPT and see every number of it\n"
       ".SH SYNOPSIS\n.B {}\n.SH DESCRIPTION\n{}\nResults go to standard output, progress and errors to "
       "standard "
       "error.\n.SH COMMANDS\n",
-      train::kVersion, roff(usage(program)), roff(program.get_description()));
-  put_command(page, program);
+      train::kVersion, roff(program_usage()), roff(program.purpose));
+  put_verb(page, program, io::program_name());
   return page +
          ".SH EXIT STATUS\n"
          ".TP\n.B 0\ndone\n"
@@ -184,22 +172,22 @@ std::string words(const std::vector<Entry>& entries) {
 }
 
 /// One line for each command: the words that may follow it.
-void put_cases(std::string& script, const CLI::App& command, const std::string& path) {
-  const auto verbs = verbs_of(command);
-  const std::string next = verbs.empty() ? words(options_of(command)) : words(verb_entries(command));
+void put_cases(std::string& script, const Verb& verb, const std::string& path) {
+  const auto verbs = shown_verbs(verb);
+  const std::string next = words(verbs.empty() ? options_of(verb) : verb_entries(verbs));
   script += fmt::format("    '{}') words='{}' ;;\n", path, next);
-  for (const CLI::App* verb : verbs)
-    put_cases(script, *verb, path.empty() ? verb->get_name() : path + " " + verb->get_name());
+  for (const Verb* inner : verbs)
+    put_cases(script, *inner, path.empty() ? inner->name : path + " " + inner->name);
 }
 
 }  // namespace
 
-std::string bash_completion(const CLI::App& program) {
+std::string bash_completion(const Verb& program) {
   std::string cases;
   put_cases(cases, program, "");
-  std::string inner;  // verbs that have verbs of their own
-  for (const CLI::App* verb : verbs_of(program))
-    if (!verbs_of(*verb).empty()) inner += (inner.empty() ? "" : "|") + verb->get_name();
+  std::string inner;  // verbs with inner verbs
+  for (const Verb* verb : shown_verbs(program))
+    if (!verb->verbs.empty()) inner += (inner.empty() ? "" : "|") + verb->name;
   return "# bash completion of handgrad\n"
          "_handgrad() {\n"
          "  local current=${COMP_WORDS[COMP_CWORD]} path='' words=''\n"

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "handgrad/cli/verb.h"
 
 namespace handgrad::cli {
 
@@ -21,13 +19,21 @@ struct Entry {
 /// characters gets a separate line.
 std::string entry_lines(const std::vector<Entry>& entries, std::size_t width);
 
-/// What --help prints for the program or one of its verbs.
-std::string help_text(const CLI::App& command);
+/// The verbs inside `verb` that help lists.
+std::vector<const Verb*> shown_verbs(const Verb& verb);
+
+/// What the help says about --help.
+constexpr const char* kHelpDoc = "this text";
+
+/// @{ What --help prints for the program, and for one of its verbs, whose full name is "handgrad config show".
+std::string program_help(const Verb& program);
+std::string verb_help(const Verb& verb, const std::string& name);
+/// @}
 
 /// The manual page of the whole program, in the man macros.
-std::string man_page(const CLI::App& program);
+std::string man_page(const Verb& program);
 
 /// A script for bash that completes verbs, options and file names.
-std::string bash_completion(const CLI::App& program);
+std::string bash_completion(const Verb& program);
 
 }  // namespace handgrad::cli

@@ -1,13 +1,12 @@
 // handgrad layers: what a config may name as "type", the program's own and those that were registered.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/cli/terminal.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/io/near_match.h"
 #include "handgrad/view/config_keys.h"
@@ -50,7 +49,7 @@ std::vector<view::ConfigObject> chosen_objects(const std::vector<std::string>& n
   return chosen;
 }
 
-constexpr std::size_t kLeast = 40;  // columns for what a key may be; with less it gets lines of its own
+constexpr std::size_t kLeast = 40;  // columns for what a key may be; with less it gets separate lines
 
 std::string type_text(const view::ConfigObject::Type& type) {
   const std::string name = type.name + (type.is_default ? " (default)" : "");
@@ -117,16 +116,18 @@ int print_layers(const std::vector<std::string>& names, bool json) {
 
 }  // namespace
 
-void add_layers(CLI::App& app, Chosen& chosen) {
-  auto names = std::make_shared<std::vector<std::string>>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App* verb =
-      app.add_subcommand("layers", "models, norms, optimizers, ... that a config may name, and their keys")
-          ->group("look");
-  verb->add_option("names", *names, "only these: norm, rms_norm, ...")->option_text("NAME");
-  verb->add_flag("--json", *json, "as JSON");
-  verb->callback(
-      [names, json, &chosen] { chosen.action = [names, json] { return print_layers(*names, *json); }; });
+Verb layers_verb() {
+  struct Request {
+    std::vector<std::string> names;
+    bool json = false;
+  };
+  auto request = std::make_shared<Request>();
+  return {.name = "layers",
+          .purpose = "models, norms, optimizers, ... that a config may name, and their keys",
+          .group = Group::look,
+          .options = {{"names", "NAME", "only these: norm, rms_norm, ...", &request->names},
+                      {"--json", "", "as JSON", &request->json}},
+          .run = [request] { return print_layers(request->names, request->json); }};
 }
 
 }  // namespace handgrad::cli

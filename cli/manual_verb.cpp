@@ -1,28 +1,30 @@
 // handgrad manual man, handgrad manual bash: for packagers; not listed by --help.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "handgrad/cli/help.h"
 #include "handgrad/cli/verbs.h"
 
 namespace handgrad::cli {
+namespace {
 
-void add_manual(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb = app.add_subcommand("manual", "the manual page and the completion script")->group("");
-  verb->require_subcommand(1);
-  verb->add_subcommand("man", "the manual page")->callback([&app, &chosen] {
-    chosen.action = [&app] {
-      fmt::print("{}", man_page(app));
-      return 0;
-    };
-  });
-  verb->add_subcommand("bash", "completion for bash")->callback([&app, &chosen] {
-    chosen.action = [&app] {
-      fmt::print("{}", bash_completion(app));
-      return 0;
-    };
-  });
+int print(const std::string& text) {
+  fmt::print("{}", text);
+  return 0;
+}
+
+}  // namespace
+
+Verb manual_verb() {
+  return {.name = "manual",
+          .purpose = "the manual page and the completion script",
+          .group = Group::hidden,
+          .verbs = {{.name = "man",
+                     .purpose = "the manual page",
+                     .group = Group::hidden,
+                     .run = [] { return print(man_page(program())); }},
+                    {.name = "bash", .purpose = "completion for bash", .group = Group::hidden, .run = [] {
+                       return print(bash_completion(program()));
+                     }}}};
 }
 
 }  // namespace handgrad::cli

@@ -1,11 +1,10 @@
 // handgrad report RUN [RUN_B]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/view/report.h"
@@ -37,17 +36,20 @@ int report(const Request& request) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Chosen& chosen) {
+Verb report_verb() {
   auto request = std::make_shared<Request>();
-  CLI::App* verb =
-      app.add_subcommand("report", "one page with all of a run, or two runs side by side")->group("look");
-  verb->add_option("run", request->run, "a run's folder; the run may be finished, stopped or running")
-      ->option_text("RUN")
-      ->required();
-  verb->add_option("other", request->other, "another run to compare it with")->option_text("RUN_B");
-  verb->add_option("--out", request->out, "the HTML file (default: report.html in the run's folder)")
-      ->option_text("FILE");
-  verb->callback([request, &chosen] { chosen.action = [request] { return report(*request); }; });
+  return {.name = "report",
+          .purpose = "one page with all of a run, or two runs side by side",
+          .group = Group::look,
+          .options = {{"run",
+                       "RUN",
+                       "a run's folder; the run may be finished, stopped or running",
+                       &request->run,
+                       {.required = true}},
+                      {"other", "RUN_B", "another run to compare it with", &request->other},
+                      {"--out", "FILE", "the HTML file (default: report.html in the run's folder)",
+                       &request->out}},
+          .run = [request] { return report(*request); }};
 }
 
 }  // namespace handgrad::cli

@@ -1,14 +1,14 @@
 // handgrad trace RUN_OR_CONFIG --out FILE and --graph FILE, handgrad trace --compare A B
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "handgrad/cli/config_options.h"
 #include "handgrad/cli/terminal.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/io/program_name.h"
@@ -120,44 +120,44 @@ int write_trace(const Request& request) {
 
 }  // namespace
 
-void add_trace(CLI::App& app, Chosen& chosen) {
+Verb trace_verb() {
   auto request = std::make_shared<Request>();
-  CLI::App* verb =
-      app.add_subcommand("trace",
-                         "every number of one forward and backward pass, or its graph; or compare two")
-          ->group("prove");
-  request->config.add_to(*verb, false);
-  verb->add_option("--out", request->out, "the safetensors file to write")->option_text("FILE");
-  verb->add_option("--graph", request->graph,
-                   "draw the graph of the pass: operations, parameters and gradient norms, as text for "
-                   "Graphviz, or with its program dot as a picture")
-      ->option_text("FILE.dot|FILE.svg");
-  verb->add_option("--depth", request->depth,
-                   "draw a module deeper than N as one box (default: every operation up to 150, else as "
-                   "deep as leaves 150 boxes)")
-      ->option_text("N")
-      ->check(between(0, 1000));
-  verb->add_flag("--overwrite", request->overwrite, "replace the file that is there");
-  verb->add_option("--weights", request->weights,
-                   "the weights of this run, checkpoint or safetensors file (default: the run's last, or "
-                   "first weights)")
-      ->option_text("FILE");
-  verb->add_option("--batch", request->batch,
-                   "a file {\"inputs\": [[...]], \"targets\": [[...]]} (default: the run's first batch)")
-      ->option_text("FILE");
-  verb->add_option("--compare", request->compare,
-                   "two traces: how far each tensor differs; status 1 if too far")
-      ->option_text("A B")
-      ->expected(2);
-  verb->add_option("--tolerance", request->tolerance,
-                   "what is too far, against the largest number of the tensor (default 1e-5)")
-      ->option_text("X")
-      ->check(at_least(0));
-  verb->callback([request, &chosen] {
-    chosen.action = [request] {
-      return request->compare.empty() ? write_trace(*request) : compare(*request);
-    };
-  });
+  return {
+      .name = "trace",
+      .purpose = "every number of one forward and backward pass, or its graph; or compare two",
+      .group = Group::prove,
+      .options = request->config.options(
+          false,
+          {{"--out", "FILE", "the safetensors file to write", &request->out},
+           {"--graph", "FILE.dot|FILE.svg",
+            "draw the graph of the pass: operations, parameters and gradient norms, as text for Graphviz, or "
+            "with its program dot as a picture",
+            &request->graph},
+           {"--depth",
+            "N",
+            "draw a module deeper than N as one box (default: every operation up to 150, else as deep as "
+            "leaves 150 boxes)",
+            &request->depth,
+            {.least = 0, .most = 1000}},
+           {"--overwrite", "", "replace the file that is there", &request->overwrite},
+           {"--weights", "FILE",
+            "the weights of this run, checkpoint or safetensors file (default: the run's last, or first "
+            "weights)",
+            &request->weights},
+           {"--batch", "FILE",
+            "a file {\"inputs\": [[...]], \"targets\": [[...]]} (default: the run's first batch)",
+            &request->batch},
+           {"--compare",
+            "A B",
+            "two traces: how far each tensor differs; status 1 if too far",
+            &request->compare,
+            {.values = 2}},
+           {"--tolerance",
+            "X",
+            "what is too far, against the largest number of the tensor (default 1e-5)",
+            &request->tolerance,
+            {.least = 0}}}),
+      .run = [request] { return request->compare.empty() ? write_trace(*request) : compare(*request); }};
 }
 
 }  // namespace handgrad::cli

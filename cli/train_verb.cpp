@@ -1,22 +1,20 @@
 // handgrad train CONFIG
 #include <fmt/format.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "handgrad/cli/config_options.h"
 #include "handgrad/cli/dry_run.h"
 #include "handgrad/cli/live_server.h"
+#include "handgrad/cli/log.h"
 #include "handgrad/cli/progress.h"
 #include "handgrad/cli/signals.h"
 #include "handgrad/cli/terminal.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
@@ -46,19 +44,6 @@ constexpr std::size_t kSampleIndent = 14;  // "text before  " and the first char
 std::string short_sample(const train::Run& run) {
   const auto room = static_cast<std::int64_t>(terminal_columns() - kSampleIndent);
   return train::sample_text(run, std::min(train::kSampleTokens, room));
-}
-
-/// log.txt of the run; from `level` on also stderr, where errors are told by the program itself.
-std::shared_ptr<spdlog::logger> open_log(const train::RunFolder& folder, const std::string& level) {
-  const auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>((folder.path() / "log.txt").string());
-  const auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  file->set_pattern("%Y-%m-%d %H:%M:%S  %l  %v");
-  file->set_level(spdlog::level::info);
-  terminal->set_pattern("%l: %v");
-  terminal->set_level(spdlog::level::from_str(level));
-  auto log = std::make_shared<spdlog::logger>("run", spdlog::sinks_init_list{file, terminal});
-  log->flush_on(spdlog::level::info);
-  return log;
 }
 
 // ---- Which config, which folder
@@ -141,11 +126,11 @@ void print_saved(const std::string& folder, const train::Run& run, const Movemen
 
 /// Warns where `attempt` fails: a page is worth no more, the training has been saved.
 template <class Attempt>
-void or_warn(spdlog::logger& log, const char* what, const Attempt& attempt) {
+void or_warn(Log& log, const char* what, const Attempt& attempt) {
   try {
     attempt();
   } catch (const std::exception& error) {
-    log.warn("{}: {}", what, error.what());
+    log.warn(fmt::format("{}: {}", what, error.what()));
   }
 }
 
@@ -158,7 +143,7 @@ void stay(const LiveServer* server, const std::atomic<bool>& stop, const std::st
 }
 
 /// The page in the run's folder, and the last of the one that is served.
-void leave_page(const train::Run& run, const fs::path& folder, LiveServer* server, spdlog::logger& log) {
+void leave_page(const train::Run& run, const fs::path& folder, LiveServer* server, Log& log) {
   Json data;
   or_warn(log, "there is no page", [&] {
     data = view::report_data(folder, {.run = &run});
@@ -169,8 +154,8 @@ void leave_page(const train::Run& run, const fs::path& folder, LiveServer* serve
 }
 
 train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer* server, Progress& progress,
-                            spdlog::logger& log, const std::atomic<bool>& stop) {
-  log.info("step {} of {}", run.trainer().step_count(), run.steps());
+                             Log& log, const std::atomic<bool>& stop) {
+  log.info(fmt::format("step {} of {}", run.trainer().step_count(), run.steps()));
   const fs::path path = folder.path();
   try {
     train::Session session(run, std::move(folder));
@@ -181,8 +166,8 @@ train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer
     run.trainer().add_observer(progress);
     const train::Ending ending = session.train();
     progress.clear_line();
-    log.info("{} at step {}", ending == train::Ending::finished ? "finished" : "stopped",
-             run.trainer().step_count());
+    log.info(fmt::format("{} at step {}", ending == train::Ending::finished ? "finished" : "stopped",
+                         run.trainer().step_count()));
     leave_page(run, path, server, log);
     return ending;
   } catch (const std::exception& error) {
@@ -193,9 +178,7 @@ train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer
     } else if (server != nullptr) {  // the folder may be gone
       or_warn(log, "the page that is served has no end", [&] { server->finish(nullptr); });
     }
-    spdlog::sinks::sink& file = *log.sinks().front();  // stderr has it from the program's end
-    file.log({"run", spdlog::level::err, error.what()});
-    file.flush();
+    log.error_in_file(error.what());
     if (non_finite != nullptr) stay(server, stop, non_finite->message());
     throw;
   }
@@ -209,7 +192,7 @@ int train_run(const TrainOptions& options) {
   const bool resumed = !options.resume.empty();
   train::RunFolder::Lock lock;
   if (!options.dry_run) {
-    lock.take(path);  // before anything in it is put in order, read or replaced
+    lock.take(path);  // before anything in it is recovered, read or replaced
     if (resumed) train::RunFolder::recover(path);
   }
   StopOnSignal signals;
@@ -230,8 +213,8 @@ int train_run(const TrainOptions& options) {
               : train::RunFolder::create(path, options.overwrite ? train::RunFolder::Existing::overwrite
                                                                  : train::RunFolder::Existing::refuse);
   lock.take(path);  // of a folder that was not there before
-  const auto log = open_log(folder, options.log_level);
-  for (const std::string& note : notes) log->info(note);
+  Log log(folder.path() / "log.txt", options.log_level);
+  for (const std::string& note : notes) log.info(note);
 
   const std::string before = options.quiet ? "" : short_sample(run);
   Progress progress(run, {.quiet = options.quiet,
@@ -246,7 +229,7 @@ int train_run(const TrainOptions& options) {
   }
   signals.listen();
   const train::Ending ending =
-      train_session(run, std::move(folder), server.get(), progress, *log, signals.requested());
+      train_session(run, std::move(folder), server.get(), progress, log, signals.requested());
   if (ending == train::Ending::stopped) {
     print_stopped(run, path.generic_string());
     return signals.exit_status();
@@ -262,43 +245,43 @@ int train_run(const TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Chosen& chosen) {
+Verb train_verb() {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* verb =
-      app.add_subcommand("train", "train a model from a config, or resume a run")->group("train");
-  options->config.add_to(*verb, false);
-  verb->add_option("--out", options->out, "the run's folder (default: runs/ and the config's name)")
-      ->option_text("DIR");
-  verb->add_flag("--overwrite", options->overwrite, "replace the run that the folder holds");
-  verb->add_option("--resume", options->resume, "resume the run in this folder")->option_text("DIR");
-  verb->add_option("--weights", options->weights,
-                   "start from the weights of a run, a checkpoint or a safetensors file")
-      ->option_text("FILE");
-  verb->add_option("--pace", options->pace, "at most so many steps a second, or 'key': one for each Enter")
-      ->option_text("N|key");
-  verb->add_option(
-          "--serve", options->serve,
-          "show the page while it trains, on this machine only (port 8266, 0: any that is free); it stays "
-          "until Ctrl-C")
-      ->option_text("[PORT]")
-      ->expected(0, 1)
-      ->default_str("8266")
-      ->check(between(0, 65535));
-  verb->add_flag("--dry-run", options->dry_run,
-                 "show parameters, memory and the time of a few steps; write nothing");
-  verb->add_flag_callback(
-      "--find-nan", [options] { options->config.sets.push_back("train.find_nan=true"); },
-      "look at every operation of every step: names the first that gives NaN or infinity");
-  verb->add_flag("--quiet", options->quiet, "no progress and no tables");
-  verb->add_option("--log-level", options->log_level,
-                   "what is logged to stderr: info, warn (default) or error; log.txt has it from info on")
-      ->option_text("LEVEL")
-      ->check(one_of({"info", "warn", "error"}));
-  verb->footer(
-      "examples  train configs/toy.json --pace 20\n"
-      "          train configs/toy.json --set train.steps=500 --set optimizer.lr=3e-3 --out runs/long\n"
-      "          train --resume runs/long");
-  verb->callback([options, &chosen] { chosen.action = [options] { return train_run(*options); }; });
+  return {
+      .name = "train",
+      .purpose = "train a model from a config, or resume a run",
+      .group = Group::train,
+      .options = options->config.options(
+          false,
+          {{"--out", "DIR", "the run's folder (default: runs/ and the config's name)", &options->out},
+           {"--overwrite", "", "replace the run that the folder holds", &options->overwrite},
+           {"--resume", "DIR", "resume the run in this folder", &options->resume},
+           {"--weights", "FILE", "start from the weights of a run, a checkpoint or a safetensors file",
+            &options->weights},
+           {"--pace", "N|key", "at most so many steps a second, or 'key': one for each Enter",
+            &options->pace},
+           {"--serve",
+            "[PORT]",
+            "show the page while it trains, on this machine only (port 8266, 0: any that is free); it stays "
+            "until Ctrl-C",
+            &options->serve,
+            {.least = 0, .most = 65535, .without = "8266"}},
+           {"--dry-run", "", "show parameters, memory and the time of a few steps; write nothing",
+            &options->dry_run},
+           {"--find-nan", "",
+            "look at every operation of every step: names the first that gives NaN or infinity",
+            [options] { options->config.sets.push_back("train.find_nan=true"); }},
+           {"--quiet", "", "no progress and no tables", &options->quiet},
+           {"--log-level",
+            "LEVEL",
+            "what is logged to stderr: info, warn (default) or error; log.txt has it from info on",
+            &options->log_level,
+            {.choices = {"info", "warn", "error"}}}}),
+      .run = [options] { return train_run(*options); },
+      .footer =
+          "examples  train configs/toy.json --pace 20\n"
+          "          train configs/toy.json --set train.steps=500 --set optimizer.lr=3e-3 --out runs/long\n"
+          "          train --resume runs/long"};
 }
 
 }  // namespace handgrad::cli
