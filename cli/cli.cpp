@@ -15,19 +15,20 @@
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/trainer.h"
 #include "handgrad/train/version.h"
+#include "handgrad/view/next.h"
 
 namespace handgrad::cli {
 namespace {
 
 /// What `handgrad` alone says: one line for each thing to do with it.
 std::string five_lines() {
-  return fmt::format(
-      "handgrad trains a GPT and hides nothing.\n"
-      "  watch a block learn       {0} train configs/toy.json\n"
-      "  look at scale and shift   {0} inspect runs/toy scale shift\n"
-      "  let it write              {0} generate runs/toy --prompt \"The \"\n"
-      "  everything else           {0} --help\n",
-      io::program_name());
+  using view::Next;
+  std::string text = "handgrad trains a GPT and hides nothing.\n";
+  for (const Next next : {Next::train_toy, Next::inspect_toy, Next::generate_toy, Next::help}) {
+    const auto [command, why] = view::suggestion(next);
+    text += fmt::format("  {:<24}  {}\n", why, command);
+  }
+  return text;
 }
 
 /// The name by which this program was called. ./dev, which calls it, passes its name in the environment.

@@ -16,6 +16,7 @@
 #include "handgrad/io/program_name.h"
 #include "handgrad/view/explain/model_row.h"
 #include "handgrad/view/explain/operation.h"
+#include "handgrad/view/next.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::cli {
@@ -134,7 +135,7 @@ void print(const view::explain::Explanation& explanation, const Arguments& argum
         std::none_of(sections.begin(), sections.end(), [&](const auto& s) { return s.part == options.part; }))
       throw_part(arguments, sections);
     view::explain::Sheet sheet = explanation.sheet;
-    if (arguments.blank) sheet.next = {{command_of(arguments), "the key"}};
+    if (arguments.blank) sheet.next = {view::suggestion(view::Next::key, {command_of(arguments)})};
     fmt::print("{}", view::explain::text(sheet, options));
   }
 }

@@ -14,6 +14,8 @@
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/open_run.h"
+#include "handgrad/train/run.h"
+#include "handgrad/view/next.h"
 #include "handgrad/view/text.h"
 #include "handgrad/view/trace.h"
 #include "handgrad/view/trace_graph.h"
@@ -57,14 +59,10 @@ void check(const Request& request) {
 }
 
 void print_numbers(const std::vector<io::NamedArray>& arrays, const std::string& file) {
-  fmt::print(
-      "{} tensors in {}\n{}", arrays.size(), file,
-      view::next_lines(
-          {{fmt::format("{} inspect {} norm1 --values", io::program_name(), io::shell_word(file)),
-            "one of its tensors"},
-           {fmt::format("{} trace --compare {} OTHER.safetensors", io::program_name(), io::shell_word(file)),
-            "where another one departs"}},
-          terminal_columns()));
+  fmt::print("{} tensors in {}\n{}", arrays.size(), file,
+             view::next_lines({view::suggestion(view::Next::tensor, {file}),
+                               view::suggestion(view::Next::other_trace, {file})},
+                              terminal_columns()));
 }
 
 /// Draws the graph, and says what was drawn.

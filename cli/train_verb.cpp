@@ -22,6 +22,7 @@
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"
 #include "handgrad/train/session.h"
+#include "handgrad/view/next.h"
 #include "handgrad/view/report.h"
 #include "handgrad/view/text.h"
 
@@ -93,10 +94,14 @@ train::OpenedRun opened_run(const TrainOptions& options, const std::atomic<bool>
   return opened;
 }
 
+std::string try_line(const view::Command& command) {
+  return fmt::format("  {}: {}\n", command.second, command.first);
+}
+
 void print_stopped(const train::Run& run, const std::string& folder) {
-  fmt::print(stderr,
-             "\nstopped after step {} of {}; everything is saved in {}\n  resume: {} train --resume {}\n",
-             run.trainer().step_count(), run.steps(), folder, io::program_name(), io::shell_word(folder));
+  fmt::print(stderr, "\nstopped after step {} of {}; everything is saved in {}\n{}",
+             run.trainer().step_count(), run.steps(), folder,
+             try_line(view::suggestion(view::Next::resume, {folder})));
 }
 
 void print_nothing_to_do(const train::Run& run, const std::string& folder) {
@@ -105,21 +110,18 @@ void print_nothing_to_do(const train::Run& run, const std::string& folder) {
     fmt::print("{} is already at step {}, train.stop_after is {}\n", folder, step, run.last_step());
     return;
   }
-  fmt::print("{} is complete: step {} of {}\n  more of it: {} train --resume {} --set train.steps={}\n",
-             folder, step, run.steps(), io::program_name(), io::shell_word(folder), 2 * step);
+  fmt::print("{} is complete: step {} of {}\n{}", folder, step, run.steps(),
+             try_line(view::suggestion(view::Next::more_steps, {folder, std::to_string(2 * step)})));
 }
 
 void print_saved(const std::string& folder, const train::Run& run, const Movement& movement) {
-  const std::string word = io::shell_word(folder);
-  std::vector<std::pair<std::string, std::string>> next;
+  std::vector<view::Command> next;
   if (!run.inspected().empty()) {
-    std::string kinds;  // " scale shift", or what else the model's norms learn
-    for (const std::string& kind : movement.kinds()) kinds += " " + kind;
-    next.emplace_back(fmt::format("{} inspect {}{}", io::program_name(), word, kinds),
-                      "the way of each norm, step by step");
+    std::vector<std::string> words{folder};  // and "scale", "shift", or what else the model's norms learn
+    words.insert(words.end(), movement.kinds().begin(), movement.kinds().end());
+    next.push_back(view::suggestion(view::Next::norms, words));
   }
-  next.emplace_back(fmt::format("{} generate {} --prompt \"The \"", io::program_name(), word),
-                    "what it writes");
+  next.push_back(view::suggestion(view::Next::generate, {folder}));
   fmt::print("\nsaved in {0}     the page: {0}/{1}\n{2}", folder, view::kReportFile,
              view::next_lines(next, terminal_columns()));
 }

@@ -9,6 +9,7 @@
 
 #include "handgrad/io/program_name.h"
 #include "handgrad/view/inspect.h"
+#include "handgrad/view/next.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -125,14 +126,10 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
       largest_name = name;
     }
   }
-  const std::string command =
-      fmt::format("{} inspect {} {}", io::program_name(), io::shell_word(s.title), largest_name);
-  out << (value
-              ? next_lines({{command, "its features, and why they moved"}}, options.columns)
-              : next_lines(
-                    {{fmt::format("{} --of {} --step last --values", command, train::name_of(s.history.of())),
-                      "every number of it"}},
-                    options.columns));
+  out << next_lines(
+      {value ? suggestion(Next::features, {s.title, largest_name})
+             : suggestion(Next::elements, {s.title, largest_name, train::name_of(s.history.of())})},
+      options.columns);
 }
 
 // ---- A whole run, one parameter
@@ -196,12 +193,9 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
                  every == 1 ? "" : fmt::format(", of the recorded steps, every {}th", every)),
              13, options.columns)
       << "\n";
+  const std::string first = std::to_string(std::min<std::int64_t>(5, s.last));
   out << next_lines(
-      {{fmt::format("{} inspect {} {} --step 1:{}", io::program_name(), io::shell_word(s.title), p.name,
-                    std::min<std::int64_t>(5, s.last)),
-        "its first steps, in numbers"},
-       {fmt::format("{} inspect {} {} --format csv", io::program_name(), io::shell_word(s.title), p.name),
-        "every number"}},
+      {suggestion(Next::first_steps, {s.title, p.name, first}), suggestion(Next::csv, {s.title, p.name})},
       options.columns);
 }
 

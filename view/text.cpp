@@ -67,25 +67,6 @@ std::string listed(const std::vector<std::string>& words, const char* last) {
   return text;
 }
 
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands,
-                       std::size_t columns) {
-  constexpr std::size_t kIndent = 7, kGap = 3;
-  std::size_t width = 0, reason = 0;
-  for (const auto& [command, why] : commands) {
-    width = std::max(width, command.size());
-    reason = std::max(reason, why.size());
-  }
-  const bool beside = kIndent + width + kGap + reason <= columns;  // else the reason is on a separate line
-  std::string text = "\n";
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    const auto& [command, why] = commands[i];
-    text += i == 0 ? "next   " : "       ";
-    text += beside ? fmt::format("{:<{}}   {}\n", command, width, why)
-                   : fmt::format("{}\n         {}\n", command, why);
-  }
-  return text;
-}
-
 std::string base64(const void* data, std::size_t bytes) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto* byte = static_cast<const std::uint8_t*>(data);

@@ -37,9 +37,6 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 /// "a, b or c", with "or" or another word before the last.
 std::string listed(const std::vector<std::string>& words, const char* last);
 
-/// The end of an output: at most two commands to type next, and what each shows.
-std::string next_lines(const std::vector<std::pair<std::string, std::string>>& commands, std::size_t columns);
-
 /// `bytes` bytes in base64, padded.
 std::string base64(const void* data, std::size_t bytes);
 /// `numbers` as little-endian elements of `dtype`, in base64.

@@ -316,8 +316,7 @@ Explanation explain_layer_norm(const Request& request) {
   const std::string explain = command.substr(0, command.find(" layer_norm") + 11);
   Page page = layer_norm_page(request, nullptr);
   if (command != explain + " 2 2 6 6") return page.finish(operation_next(request));
-  return page.finish({{explain + " 1 7 9 15", "unequal distances, still exact"},
-                      {explain + " 2 2 6 6 --upstream 1,1,1,1 ", "why is d x 0 now?"}});
+  return page.finish({suggestion(Next::exact, {explain}), suggestion(Next::upstream, {explain})});
 }
 
 }  // namespace handgrad::view::explain

@@ -49,12 +49,10 @@ void add_all_rows(Sheet& sheet, const ModelPass& pass, const std::vector<const P
 }
 
 /// What may be typed after the page.
-std::vector<std::pair<std::string, std::string>> next_of(const ModelRequest& request, const ModelPass& pass) {
-  std::vector<std::pair<std::string, std::string>> next{
-      {request.command + " --json", "every number, in full"}};
+std::vector<Command> next_of(const ModelRequest& request, const ModelPass& pass) {
+  std::vector<Command> next{suggestion(Next::json, {request.command})};
   if (!request.step && pass.state.step < pass.state.last && std::filesystem::is_directory(request.run))
-    next.emplace_back(fmt::format("{} --step {}", request.command, pass.state.last),
-                      "after the last step that was recorded, which is made again");
+    next.push_back(suggestion(Next::last_step, {request.command, std::to_string(pass.state.last)}));
   return next;
 }
 

@@ -40,7 +40,7 @@ class Writer {
                             pass_.state.step, pass_.place, name_of(pass_.y.dtype()), pass_.state.origin)};
     sheet.sections = {row_section(), operations(), gradients()};
     if (!pass_.module->named_parameters().empty()) sheet.sections.push_back(parameters());
-    sheet.next = {{request.command + " --json", "every number, in full"}};
+    sheet.next = {suggestion(Next::json, {request.command})};
     return sheet;
   }
 

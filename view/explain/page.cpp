@@ -83,7 +83,7 @@ void Page::given(const std::string& key, const std::vector<Numbers>& rows) {
   for (const Numbers& row : rows) list.push_back(json_row(row, DType::float64));
 }
 
-Explanation Page::finish(std::vector<std::pair<std::string, std::string>> next) {
+Explanation Page::finish(std::vector<Command> next) {
   sheet_.next = std::move(next);
   return {std::move(sheet_), json_text(*json_), std::move(python_)};
 }
@@ -133,9 +133,8 @@ double largest_difference(const Numbers& a, const Numbers& b) {
   return largest;
 }
 
-std::vector<std::pair<std::string, std::string>> operation_next(const Request& request) {
-  return {{request.command + " --blank", "a work sheet, to fill in"},
-          {request.command + " --python", "the same in PyTorch"}};
+std::vector<Command> operation_next(const Request& request) {
+  return {suggestion(Next::work_sheet, {request.command}), suggestion(Next::python, {request.command})};
 }
 
 }  // namespace handgrad::view::explain

@@ -64,7 +64,7 @@ class Page {
   std::string& python() { return python_; }  ///< see Explanation
 
   /// Closes the page. `next`: see Sheet.
-  Explanation finish(std::vector<std::pair<std::string, std::string>> next);
+  Explanation finish(std::vector<Command> next);
 
  private:
   nlohmann::ordered_json& place();
@@ -119,6 +119,6 @@ std::string of_rows(std::size_t row, std::size_t rows);
 /// The largest difference of two rows of one width.
 double largest_difference(const Numbers& a, const Numbers& b);
 /// What may be typed after an operation's page: a work sheet, and the same in PyTorch.
-std::vector<std::pair<std::string, std::string>> operation_next(const Request& request);
+std::vector<Command> operation_next(const Request& request);
 
 }  // namespace handgrad::view::explain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "handgrad/view/explain/numbers.h"
+#include "handgrad/view/next.h"
 
 namespace handgrad::view::explain {
 
@@ -106,9 +107,9 @@ struct Section {
 
 /// A whole page.
 struct Sheet {
-  std::string title;                                           ///< what is explained, in which type
-  std::vector<Section> sections = {};                          ///< from top to bottom
-  std::vector<std::pair<std::string, std::string>> next = {};  ///< see next_lines()
+  std::string title;                   ///< what is explained, in which type
+  std::vector<Section> sections = {};  ///< from top to bottom
+  std::vector<Command> next = {};      ///< see next_lines()
 };
 
 /// How a sheet is printed.
