@@ -8,6 +8,7 @@
 #include <string>
 
 #include "handgrad/cli/command_line.h"
+#include "handgrad/cli/error_text.h"
 #include "handgrad/cli/verbs.h"
 #include "handgrad/core/kernels/targets.h"
 #include "handgrad/core/parallel.h"
@@ -45,7 +46,7 @@ std::string version_text() {
 
 int report(const std::exception& error, int status) {
   std::fflush(stdout);
-  fmt::print(stderr, "{}\n", error.what());
+  fmt::print(stderr, "{}\n", error_text(error));
   return status;
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "handgrad/cli/verb.h"
-#include "handgrad/io/program_name.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/view/report.h"
 

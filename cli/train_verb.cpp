@@ -9,6 +9,7 @@
 
 #include "handgrad/cli/config_options.h"
 #include "handgrad/cli/dry_run.h"
+#include "handgrad/cli/error_text.h"
 #include "handgrad/cli/live_server.h"
 #include "handgrad/cli/log.h"
 #include "handgrad/cli/progress.h"
@@ -132,7 +133,7 @@ void or_warn(Log& log, const char* what, const Attempt& attempt) {
   try {
     attempt();
   } catch (const std::exception& error) {
-    log.warn(fmt::format("{}: {}", what, error.what()));
+    log.warn(fmt::format("{}: {}", what, error_text(error)));
   }
 }
 
@@ -180,7 +181,7 @@ train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer
     } else if (server != nullptr) {  // the folder may be gone
       or_warn(log, "the page that is served has no end", [&] { server->finish(nullptr); });
     }
-    log.error_in_file(error.what());
+    log.error_in_file(error_text(error));
     if (non_finite != nullptr) stay(server, stop, non_finite->message());
     throw;
   }

@@ -29,7 +29,8 @@ struct Operand {
 ///       try: ...
 ///       in: trf_blocks.3.norm1
 ///
-/// with the last two lines only where they apply. The parts are fields too.
+/// with the last two lines only where they apply. The parts are fields too. A word in backquotes, `step`, is what the
+/// caller chose by this name; the program shows it as the option --step, and `handgrad` as the name it was called by.
 class Error : public std::runtime_error {
  public:
   /// `op`: what the user called; `message`: the rule that was broken and the value found instead; `operands`: all

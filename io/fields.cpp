@@ -102,7 +102,7 @@ std::string Fields::Document::left_from_other_type(const std::string& pointer,
   std::string key = pointer.substr(1);
   std::replace(key.begin(), key.end(), '/', '.');
   return fmt::format(
-      "; the file's other keys stay unless the whole object is set: --set '{}={{\"type\": {}}}'", key,
+      "; the file's other keys stay unless the whole object is set: `set` '{}={{\"type\": {}}}'", key,
       root[json::json_pointer(pointer + "/type")].dump());
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("check: every registered layer passes, a wrong backward does not") {
   CHECK(report.tensors[1].ok);
   CHECK(expect::message<ValueError>([&] {
           train::check_layer("layer_nrom", io::Fields(none), 4, {});
-        }).starts_with("check: --layer: unknown layer \"layer_nrom\"; did you mean \"layer_norm\"?"));
+        }).starts_with("check: `layer`: unknown layer \"layer_nrom\"; did you mean \"layer_norm\"?"));
 }
 
 TEST_CASE("check: the toy's every tensor, as a table and as JSON") {

@@ -200,7 +200,7 @@ TEST_CASE("inspect: a recording that ends before its run says where") {
   CHECK(refused(run, {.steps = "5"}) == "inspect " + run.string() +
                                             ": no step 5; step 4 of 6 is the last one recorded\n"
                                             "  recorded  steps 0 to 4, every step\n"
-                                            "  try: --step last");
+                                            "  try: `step` last");
 }
 
 TEST_CASE("numbers of a run that went astray keep their columns") {
@@ -244,9 +244,9 @@ TEST_CASE("inspect: names, ends of names, patterns, and steps that are not there
   CHECK(names({}).size() == 6);
   CHECK(refused(run, {.names = {"ale"}}).find("nothing recorded is named 'ale'") != std::string::npos);
   CHECK(refused(run, {.steps = "7"}).find("no step 7; this run has 6 steps") != std::string::npos);
-  CHECK(refused(run, {.steps = "5:2"}).find("--step must name the smaller step first, got '5:2'") !=
+  CHECK(refused(run, {.steps = "5:2"}).find("`step` must name the smaller step first, got '5:2'") !=
         std::string::npos);
-  CHECK(refused(run, {.steps = "x"}).find("--step must be a step, a range or 'last', got 'x'") !=
+  CHECK(refused(run, {.steps = "x"}).find("`step` must be a step, a range or 'last', got 'x'") !=
         std::string::npos);
 }
 

@@ -190,7 +190,7 @@ TEST_CASE("trainer: a trainable parameter without a gradient is an error before 
         "train: gain is trainable but got no gradient in step 1\n"
         "  gain [4]  of formula; the loss does not depend on it\n"
         "  also      shift\n"
-        "  try       use it in forward(), or allow it: --set train.allow_unused=true\n"
+        "  try       use it in forward(), or allow it: `set` train.allow_unused=true\n"
         "  Nothing was updated and nothing was saved.");
   CHECK(training.model.used.values() == std::vector<double>{0, 1});
   CHECK(training.trainer.step_count() == 0);

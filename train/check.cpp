@@ -45,7 +45,7 @@ std::unique_ptr<nn::Layer> make_layer(const std::string& type, io::Fields& field
       known.push_back(row.type);
     }
   throw ValueError("check",
-                   fmt::format("--layer: unknown layer \"{}\"{}", type, io::did_you_mean(type, known)));
+                   fmt::format("`layer`: unknown layer \"{}\"{}", type, io::did_you_mean(type, known)));
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ fs::path checkpoint_of(const fs::path& folder) {
     throw_error(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
   throw_error(
       folder, "holds no checkpoint: the run was ended before it saved its first",
-      fmt::format("begin again: {0} train {1} --overwrite --out {2}", io::program_name(),
+      fmt::format("begin again: `handgrad` train {} `overwrite` `out` {}",
                   io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
 }
 

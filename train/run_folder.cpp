@@ -142,15 +142,15 @@ void reject_older_run(const fs::path& folder) {
 RunFolder RunFolder::create(const fs::path& path, Existing existing) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path))
-    throw Error("train", fmt::format("--out '{}' is a file; a run needs a folder", path.string()));
+    throw Error("train", fmt::format("`out` '{}' is a file; a run needs a folder", path.string()));
   bool begun = false;
   if (fs::is_directory(path, error)) {
     for (const auto& entry : fs::directory_iterator(path)) {
       if (!is_ours(entry.path()))
         throw Error("train",
-                    fmt::format("--out '{}' holds something that is no part of a run: {}", path.string(),
+                    fmt::format("`out` '{}' holds something that is no part of a run: {}", path.string(),
                                 entry.path().filename().string()),
-                    {}, "another folder: --out runs/NAME");
+                    {}, "another folder: `out` runs/NAME");
     }
   }
   // A start that was broken off leaves a log, perhaps half a config, and nothing to lose.
@@ -158,7 +158,7 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
     begun = begun || fs::exists(path / file);
   if (begun && existing == Existing::refuse)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
-                fmt::format("--overwrite, or another folder: --out runs/NAME, or resume it: --resume {}",
+                fmt::format("`overwrite`, or another folder: `out` runs/NAME, or resume it: `resume` {}",
                             io::shell_word(path.string())));
   const bool is_new = !fs::exists(path);
   make_folder(path);
@@ -181,7 +181,7 @@ void RunFolder::Lock::take(const fs::path& path) {
   ::close(folder_);
   folder_ = -1;
   throw Error("train", fmt::format("another process is training in '{}'", path.string()), {},
-              "another folder: --out runs/NAME");
+              "another folder: `out` runs/NAME");
 }
 
 RunFolder::Lock::~Lock() {
@@ -196,7 +196,7 @@ RunFolder RunFolder::open(const fs::path& path, const char* verb) {
         verb,
         fmt::format("'{}' {}", path.string(),
                     fs::exists(path) ? "holds no run: there is no config.json in it" : "does not exist"),
-        {}, "the folder that --out named, such as runs/toy");
+        {}, "the folder that `out` named, such as runs/toy");
   reject_older_run(path);
   return RunFolder(path);
 }

@@ -50,7 +50,7 @@ UnusedParameterError::UnusedParameterError(const std::vector<nn::NamedParameter>
   const std::span others = std::span(names_).subspan(1);
   if (!others.empty()) text_ += fmt::format("\n  {:<{}}{}", "also", width, fmt::join(others, ", "));
   text_ +=
-      fmt::format("\n  {:<{}}use it in forward(), or allow it: --set train.allow_unused=true", "try", width);
+      fmt::format("\n  {:<{}}use it in forward(), or allow it: `set` train.allow_unused=true", "try", width);
   text_ += "\n  Nothing was updated and nothing was saved.";
 }
 

@@ -45,7 +45,7 @@ class NonFiniteError : public Error {
 ///     train: trf_blocks.0.norm1.gain is trainable but got no gradient in step 1
 ///       gain [32]  of my_norm; the loss does not depend on it
 ///       also       trf_blocks.0.norm2.gain, final_norm.gain
-///       try        use it in forward(), or allow it: --set train.allow_unused=true
+///       try        use it in forward(), or allow it: `set` train.allow_unused=true
 ///       Nothing was updated and nothing was saved.
 class UnusedParameterError : public Error {
  public:

@@ -46,7 +46,7 @@ void inspect(const std::filesystem::path& run_or_file, const InspectOptions& opt
   if (std::filesystem::is_regular_file(run_or_file)) return inspect_file(run_or_file, options, out);
   if (!std::filesystem::exists(run_or_file / "config.json") && run_or_file.filename() == "checkpoints")
     throw Error("inspect", fmt::format("'{}' holds checkpoints", title), {},
-                fmt::format("one of them, or the run: {} inspect {}", io::program_name(),
+                fmt::format("one of them, or the run: `handgrad` inspect {}",
                             io::shell_word(run_or_file.parent_path().string())));
   train::reject_older_run(run_or_file);
   const bool is_run = std::filesystem::exists(run_or_file / train::kRecordingFile) ||

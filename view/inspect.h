@@ -44,7 +44,7 @@ struct Selection {
   bool only_last;              ///< each parameter at its own last step alone
   bool whole_run;              ///< whether no steps were asked for
   std::int64_t planned_steps;  ///< that the run was to make; 0 when not known
-  std::string to_record;       ///< the option that would record the parameters that only checkpoints know
+  std::string to_record;  ///< the key and value that would record the parameters that only checkpoints know
 
   std::vector<std::int64_t> steps(std::size_t parameter) const;  ///< those chosen of history.steps(), rising
   std::vector<std::int64_t> all_steps() const;                   ///< of any parameter, rising

@@ -21,8 +21,8 @@ void throw_what_runs_have(const std::filesystem::path& path, const InspectOption
     throw ValueError("inspect", fmt::format("'{}' is a file with one state: {}", path.string(), what), {},
                      fmt::format("leave {} out, or name a run folder", option));
   };
-  if (!options.steps.empty()) throw_error("it has no steps", "--step");
-  if (options.of != train::Quantity::value) throw_error("--of belongs to a run", "--of");
+  if (!options.steps.empty()) throw_error("it has no steps", "`step`");
+  if (options.of != train::Quantity::value) throw_error("`of` belongs to a run", "`of`");
 }
 
 Entries chosen(const io::SafetensorsReader& file, const std::vector<std::string>& names) {
@@ -52,13 +52,14 @@ void write_table(const io::SafetensorsReader& file, const Entries& entries, bool
 void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out) {
   if (path.filename() == train::kRecordingFile)
     throw Error("inspect", fmt::format("'{}' is a part of a run", path.string()), {},
-                fmt::format("{} inspect {}", io::program_name(),
+                fmt::format("`handgrad` inspect {}",
                             io::shell_word(path.has_parent_path() ? path.parent_path().string() : ".")));
   if (path.extension() == ".json")
     throw Error(
         "inspect", fmt::format("'{}' is not a safetensors file", path.string()), {},
-        fmt::format("a run's folder, a checkpoint's, or a safetensors file; a config: {} config show {}",
-                    io::program_name(), io::shell_word(path.string())));
+        fmt::format(
+            "a run's folder, a checkpoint's, or a safetensors file; a config: `handgrad` config show {}",
+            io::shell_word(path.string())));
   throw_what_runs_have(path, options);
   const io::SafetensorsReader file(path);
   const Entries entries = chosen(file, options.names);

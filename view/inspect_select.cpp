@@ -32,14 +32,14 @@ std::int64_t planned_steps(const nlohmann::json& config) {
   return steps != config["train"].end() && steps->is_number_integer() ? steps->get<std::int64_t>() : 0;
 }
 
-/// The option that adds `names` to what the run recorded.
+/// The key and value, quoted for a shell, that add `names` to what the run recorded.
 std::string to_record(const nlohmann::json& config, const Patterns& names) {
   nlohmann::json all = nlohmann::json::array();
   if (config.is_object() && config.contains("inspect") && config["inspect"].is_object())
     all = config["inspect"].value("parameters", all);
   if (!all.is_array()) all = nlohmann::json::array();
   for (const std::string& name : names) all.push_back(name);
-  return fmt::format("--set {}", io::shell_word("inspect.parameters=" + all.dump()));
+  return io::shell_word("inspect.parameters=" + all.dump());
 }
 
 /// The first names, which tell enough, and how many there are beyond.
@@ -70,7 +70,7 @@ Operand recorded_names(const train::History& history) {
 
 /// A gradient or an update that was not recorded, a moment that the optimizer does not keep.
 [[noreturn]] void throw_quantity(const std::string& title, const std::string& name,
-                                 const train::History& history, const std::string& option) {
+                                 const train::History& history, const std::string& set) {
   const std::string& of = train::name_of(history.of());
   const std::string where = "inspect " + title;
   if (history.of() < train::Quantity::first_moment)
@@ -78,10 +78,10 @@ Operand recorded_names(const train::History& history) {
         where,
         fmt::format("there is no {} of {}: it was not recorded, and checkpoints hold values and moments", of,
                     name),
-        {recorded_names(history)}, fmt::format("--of value, or train with {}", option));
+        {recorded_names(history)}, fmt::format("`of` value, or train with `set` {}", set));
   if (history.checkpoint_steps().empty())
     throw Error(where, fmt::format("there is no {} yet: checkpoints hold it, and this run has none", of), {},
-                "--of value, gradient or update; train with --set train.checkpoint_every=100");
+                "`of` value, gradient or update; train with `set` train.checkpoint_every=100");
   const Patterns kept = history.moments();
   const bool keeps = std::any_of(kept.begin(), kept.end(), [&](const std::string& state) {
     return (history.of() == train::Quantity::second_moment) == (state == "exp_avg_sq");
@@ -90,7 +90,7 @@ Operand recorded_names(const train::History& history) {
   throw Error(
       where, fmt::format("there is no {}: its optimizer, {}, does not keep it", of, history.optimizer_type()),
       {{"kept ", kept.empty() ? "nothing" : fmt::format("{}", fmt::join(kept, ", "))}},
-      kept.empty() ? "--of value, gradient or update" : "--of first_moment");
+      kept.empty() ? "`of` value, gradient or update" : "`of` first_moment");
 }
 
 /// Positions of what the patterns mean; each must mean something of which the quantity is known. Without patterns all
@@ -127,8 +127,8 @@ std::int64_t parse_step(const std::string& title, std::string_view text, std::st
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
   if (error != std::errc() || end != text.data() + text.size() || step < 0)
     throw ValueError("inspect " + title,
-                     fmt::format("--step must be a step, a range or 'last', got '{}'", whole), {},
-                     "--step 250, --step 1:5, --step last");
+                     fmt::format("`step` must be a step, a range or 'last', got '{}'", whole), {},
+                     "`step` 250, `step` 1:5, `step` last");
   return step;
 }
 
@@ -152,16 +152,16 @@ bool only_checkpoints(const Selection& s) {
                   s.first == s.last ? fmt::format("{}", s.first) : fmt::format("{} to {}", s.first, s.last),
                   s.history.entries()[s.parameters.front()].name),
       {{"checkpoints ", "steps " + steps_text(steps)}},
-      fmt::format("--step {}", after == steps.begin() ? *after : *(after - 1)));
+      fmt::format("`step` {}", after == steps.begin() ? *after : *(after - 1)));
 }
 
 /// What may be asked instead of a step that is not recorded yet: to finish the run, where that can be done.
 std::string advice_beyond(const Selection& s, std::int64_t last) {
   const std::filesystem::path run = s.title;
-  if (train::RunFolder::in_use(run)) return "--step last; it is still training";
+  if (train::RunFolder::in_use(run)) return "`step` last; it is still training";
   const std::vector<std::int64_t> saved = train::steps_of_checkpoints(run);
-  if (s.planned_steps <= last || saved.empty() || saved.back() >= s.planned_steps) return "--step last";
-  return fmt::format("--step last, or finish it first: {} train --resume {}", io::program_name(),
+  if (s.planned_steps <= last || saved.empty() || saved.back() >= s.planned_steps) return "`step` last";
+  return fmt::format("`step` last, or finish it first: `handgrad` train `resume` {}",
                      io::shell_word(s.title));
 }
 
@@ -174,12 +174,12 @@ std::string advice_beyond(const Selection& s, std::int64_t last) {
     throw Error("inspect " + s.title,
                 fmt::format("no step 0; it is the state before training, which has no {}",
                             train::name_of(s.history.of())),
-                {{"recorded ", recorded}}, "--step 1");
+                {{"recorded ", recorded}}, "`step` 1");
   throw Error("inspect " + s.title,
               step <= last && every != 1 ? fmt::format("step {} has statistics, no values", step)
                                          : fmt::format("no step {}; {}", step, how_far(s, last)),
               {{"recorded ", recorded}},
-              step > last ? advice_beyond(s, last) : fmt::format("--step {}", step / every * every));
+              step > last ? advice_beyond(s, last) : fmt::format("`step` {}", step / every * every));
 }
 
 void parse_steps(Selection& s, const std::string& text) {
@@ -196,7 +196,7 @@ void parse_steps(Selection& s, const std::string& text) {
     if (end != "last") s.last = parse_step(s.title, end, whole);
     if (s.last < s.first)
       throw ValueError("inspect " + s.title,
-                       fmt::format("--step must name the smaller step first, got '{}'", text));
+                       fmt::format("`step` must name the smaller step first, got '{}'", text));
   }
 }
 

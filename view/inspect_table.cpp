@@ -7,7 +7,6 @@
 #include <numeric>
 #include <ostream>
 
-#include "handgrad/io/program_name.h"
 #include "handgrad/view/inspect.h"
 #include "handgrad/view/next.h"
 #include "handgrad/view/text.h"
@@ -222,7 +221,7 @@ void write_table(const Selection& selection, const InspectOptions& options, std:
         << wrapped(fmt::format("not recorded: values at the checkpoints, steps {}; to record it, train with",
                                steps_text(selection.history.checkpoint_steps())),
                    0, options.columns)
-        << "\n  " << selection.to_record << "\n";
+        << "\n  --set " << selection.to_record << "\n";
 }
 
 }  // namespace handgrad::view

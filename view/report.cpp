@@ -63,12 +63,12 @@ std::string filled(std::string_view page,
 void throw_strange_file(const fs::path& out) {
   if (!fs::exists(out)) return;
   if (!fs::is_regular_file(out))
-    throw Error("report", "--out '" + out.string() + "' is not a file", {}, "the name of a file");
+    throw Error("report", "`out` '" + out.string() + "' is not a file", {}, "the name of a file");
   std::ifstream file(out, std::ios::binary);
   std::string beginning(200, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   if (beginning.find(kMark) == std::string::npos)
-    throw Error("report", "--out '" + out.string() + "' exists and is not a report", {}, "another name");
+    throw Error("report", "`out` '" + out.string() + "' exists and is not a report", {}, "another name");
 }
 
 /// The run with its last weights. Nullptr with the reason when its config, its data or its checkpoint no longer serve.

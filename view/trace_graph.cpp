@@ -248,13 +248,13 @@ void run_dot(const std::string& text, const std::filesystem::path& path) {
   if (error != 0)
     throw Error(
         "trace",
-        fmt::format("--graph '{}' needs dot, Graphviz's program: {}", path.string(), std::strerror(error)),
-        {}, "install graphviz, or write the text: --graph FILE.dot");
+        fmt::format("`graph` '{}' needs dot, Graphviz's program: {}", path.string(), std::strerror(error)),
+        {}, "install graphviz, or write the text: `graph` FILE.dot");
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error("trace", fmt::format("--graph '{}': Graphviz's dot has failed", path.string()), {},
-                "write the text: --graph FILE.dot");
+    throw Error("trace", fmt::format("`graph` '{}': Graphviz's dot has failed", path.string()), {},
+                "write the text: `graph` FILE.dot");
 }
 
 }  // namespace

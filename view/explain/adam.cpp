@@ -25,13 +25,13 @@ Settings settings_of(const Request& request) {
   s.options.weight_decay = number_option(request, "weight-decay", 0, 0);
   if (const auto betas = request.options.find("betas"); betas != request.options.end()) {
     if (betas->second.size() != 1 || betas->second.front().size() != 2)
-      throw_error(request, fmt::format("--betas needs two numbers, got {}", typed(betas->second)), {},
-                  "--betas 0.9,0.999");
+      throw_error(request, fmt::format("`betas` needs two numbers, got {}", typed(betas->second)), {},
+                  "`betas` 0.9,0.999");
     for (const double beta : betas->second.front())
       if (!(beta >= 0 && beta < 1))
         throw_error(request,
-                    fmt::format("--betas must be at least 0 and below 1, got {}", constant_text(beta)), {},
-                    "--betas 0.9,0.999");
+                    fmt::format("`betas` must be at least 0 and below 1, got {}", constant_text(beta)), {},
+                    "`betas` 0.9,0.999");
     s.options.betas = {betas->second.front()[0], betas->second.front()[1]};
   }
   return s;

@@ -22,7 +22,7 @@ std::vector<Numbers> rows_option(const Request& request, const char* name) {
   for (const Numbers& row : rows) fits = fits && row.size() == request.rows.front().size();
   if (!fits)
     throw_error(request,
-                fmt::format("--{} needs rows like those of x: {} of {}", name, request.rows.size(),
+                fmt::format("`{}` needs rows like those of x: {} of {}", name, request.rows.size(),
                             plural(request.rows.front().size(), "number", "numbers")),
                 {{"x", typed(request.rows)}, {name, typed(rows)}});
   return rows;

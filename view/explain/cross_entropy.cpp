@@ -71,7 +71,7 @@ std::vector<std::int64_t> targets_of(const Request& request, std::size_t width) 
   const Numbers& given = found->second.front();
   if (found->second.size() != 1 || given.size() != targets.size())
     throw_error(request,
-                fmt::format("--target needs {}, one for each row of logits, got {}",
+                fmt::format("`target` needs {}, one for each row of logits, got {}",
                             plural(targets.size(), "number", "numbers"), given.size()),
                 {{"x", typed(request.rows)}, {"target", typed(found->second)}});
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -79,8 +79,8 @@ std::vector<std::int64_t> targets_of(const Request& request, std::size_t width) 
     if (!(given[i] >= 0 && given[i] < static_cast<double>(width)) ||
         static_cast<double>(targets[i]) != given[i])
       throw_error(request,
-                  fmt::format("--target must lie in 0..{}, got {}", width - 1, constant_text(given[i])),
-                  {{"x", typed(request.rows)}, {"target", typed(found->second)}}, "--target 0");
+                  fmt::format("`target` must lie in 0..{}, got {}", width - 1, constant_text(given[i])),
+                  {{"x", typed(request.rows)}, {"target", typed(found->second)}}, "`target` 0");
   }
   return targets;
 }

@@ -21,13 +21,13 @@ Operands operands_of(const Request& request) {
   const std::size_t in = request.rows.front().size();
   const auto found = request.options.find("weight");
   if (found == request.options.end())
-    throw_error(request, "needs --weight, a row of it for each output", {{"x", typed(request.rows)}},
-                request.command + " --weight 1,0/0,1/1,1");
+    throw_error(request, "needs `weight`, a row of it for each output", {{"x", typed(request.rows)}},
+                request.command + " `weight` 1,0/0,1/1,1");
   o.weight = found->second;
   for (const Numbers& row : o.weight)
     if (row.size() != in)
       throw_error(request,
-                  fmt::format("--weight needs rows of {}, one for each feature of x, got {}",
+                  fmt::format("`weight` needs rows of {}, one for each feature of x, got {}",
                               plural(in, "number", "numbers"), row.size()),
                   {{"x", typed(request.rows)}, {"weight", typed(o.weight)}});
   o.bias = row_option(request, "bias", o.weight.size(), 0, "output");

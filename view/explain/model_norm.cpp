@@ -21,7 +21,7 @@ const Array& upstream_of(const ModelPass& pass) {
   const auto& operations = pass.graph.operations();
   for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation)
     if (operation->y.shares_storage(pass.y) && operation->dy.defined()) return operation->dy;
-  throw Error("explain", fmt::format("no gradient came to the output of {}", pass.path), {}, "another --row");
+  throw Error("explain", fmt::format("no gradient came to the output of {}", pass.path), {}, "another `row`");
 }
 
 std::string model_title(const ModelPass& pass, std::int64_t width) {

@@ -33,12 +33,12 @@ using namespace nlohmann::json_literals;
   }
   if (paths.size() > kShown) modules += fmt::format(" and {} more", paths.size() - kShown);
   const std::string near = io::near_match(request.layer.substr(request.layer.rfind('.') + 1), names);
-  std::string rule = "needs --layer, a module of the model";
+  std::string rule = "needs `layer`, a module of the model";
   if (!request.layer.empty())
     rule = fmt::format("there is no module \"{}\"{}", request.layer,
                        near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
   throw ValueError("explain " + request.run.string(), rule, {{"modules ", modules}},
-                   "--layer " + (near.empty() ? norm : near));
+                   "`layer` " + (near.empty() ? norm : near));
 }
 
 /// The module that the request names by its path or by the end of one.
@@ -55,8 +55,8 @@ nn::NamedModule find_layer(const ModelRequest& request, models::Model& model) {
   if (found.empty()) throw_layer(request, known);
   std::vector<std::string> names;
   for (const nn::NamedModule& named : found) names.push_back(named.path);
-  wrong(request, fmt::format("--layer {} may be {}", request.layer, listed(names, "or")),
-        "--layer " + names.front());
+  wrong(request, fmt::format("`layer` {} may be {}", request.layer, listed(names, "or")),
+        "`layer` " + names.front());
 }
 
 /// A token as people read it: "\"r\"", with a name for what cannot be seen.
@@ -88,20 +88,20 @@ Input input_at(const ModelRequest& request, ModelPass& pass) {
   const train::Run& run = *pass.state.run;
   const data::Tokenizer* tokenizer = run.source().tokenizer();
   if (tokenizer == nullptr)
-    wrong(request, "--at needs a text, but the tokens of this run are none", "--row 0,0");
-  const std::vector<std::int32_t> ids = encoded(request, *tokenizer, *request.at, "--at");
+    wrong(request, "`at` needs a text, but the tokens of this run are none", "`row` 0,0");
+  const std::vector<std::int32_t> ids = encoded(request, *tokenizer, *request.at, "`at`");
   const auto count = static_cast<std::int64_t>(ids.size());
-  if (ids.empty()) wrong(request, "--at must not be empty", "--at \"The \"");
+  if (ids.empty()) wrong(request, "`at` must not be empty", "`at` \"The \"");
   if (count > run.model().context_length())
-    wrong(request, fmt::format("--at must have at most {} tokens, the context of this model, got {}",
+    wrong(request, fmt::format("`at` must have at most {} tokens, the context of this model, got {}",
                                run.model().context_length(), count));
   Input input;
   input.batch.resize(1, count);
   input.batch.inputs = ids;
   std::fill(input.batch.targets.begin(), input.batch.targets.end(), kIgnoreIndex);
   if (!request.then.empty()) {
-    const std::vector<std::int32_t> next = encoded(request, *tokenizer, request.then, "--then");
-    if (next.size() != 1) wrong(request, fmt::format("--then must be one token, got {}", next.size()));
+    const std::vector<std::int32_t> next = encoded(request, *tokenizer, request.then, "`then`");
+    if (next.size() != 1) wrong(request, fmt::format("`then` must be one token, got {}", next.size()));
     input.batch.targets.back() = next.front();
   }
   pass.t = count - 1;
@@ -115,8 +115,8 @@ std::int64_t index_in(const ModelRequest& request, std::string_view text, std::i
   std::int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0 || value >= count)
-    wrong(request, fmt::format("--row needs B,T with {} in 0..{}, got {}", what, count - 1, request.row),
-          "--row 0,0");
+    wrong(request, fmt::format("`row` needs B,T with {} in 0..{}, got {}", what, count - 1, request.row),
+          "`row` 0,0");
   return value;
 }
 
@@ -179,8 +179,8 @@ Tensor loss_of(ModelPass& pass, Input& input) {
 
 ModelPass run_model(const ModelRequest& request) {
   if (request.at && !request.row.empty())
-    wrong(request, "--at and --row both choose a row; give one of them");
-  if (!request.then.empty() && !request.at) wrong(request, "--then needs --at, the text that goes before");
+    wrong(request, "`at` and `row` both choose a row; give one of them");
+  if (!request.then.empty() && !request.at) wrong(request, "`then` needs `at`, the text that goes before");
   ModelPass pass;
   nn::NamedModule layer{};
   pass.state = restore(request.run, request.sets, request.step,

@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
                           planned > last ? fmt::format("this run is at step {} of {}", last, planned)
                                          : fmt::format("this run has {} steps", last)),
               {},
-              planned > last ? fmt::format("finish it first: {} train --resume {}", io::program_name(),
-                                           io::shell_word(name))
-                             : fmt::format("--step {}", last));
+              planned > last
+                  ? fmt::format("finish it first: `handgrad` train `resume` {}", io::shell_word(name))
+                  : fmt::format("`step` {}", last));
 }
 
 /// The last step whose values the run recorded: of one that was killed, or goes on, later than its last checkpoint.
@@ -48,7 +48,7 @@ void check_recording(const fs::path& folder, const train::Run& run, std::int64_t
     throw Error("explain " + folder.string(),
                 fmt::format("repeating the run does not give the {} that it recorded at step {}", name, step),
                 {},
-                "--step of a checkpoint; a run that began with --weights, or on a processor without fused "
+                "`step` of a checkpoint; a run that began with `weights`, or on a processor without fused "
                 "multiply-adds, cannot be repeated from its config");
   }
 }

@@ -6,7 +6,6 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/io/near_match.h"
-#include "handgrad/io/program_name.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view::explain {
@@ -128,13 +127,13 @@ Explanation explain(const Request& request) {
     for (const char* known : operation->options)
       if (name == known) return;
     std::vector<std::string> names;
-    for (const char* known : operation->options) names.push_back(std::string("--") + known);
-    throw_error(request, fmt::format("takes no --{}; it takes {}", name, listed(names, "and")));
+    for (const char* known : operation->options) names.push_back(fmt::format("`{}`", known));
+    throw_error(request, fmt::format("takes no `{}`; it takes {}", name, listed(names, "and")));
   };
   for (const auto& [name, rows] : request.options) check(name);
   if (request.rows.empty() || request.rows.front().empty())
     throw_error(request, "needs numbers; rows are separated by a slash", {},
-                fmt::format("{} explain {} {}", io::program_name(), operation->name, operation->example));
+                fmt::format("`handgrad` explain {} {}", operation->name, operation->example));
   const std::size_t width = request.rows.front().size();
   for (std::size_t i = 1; i < request.rows.size(); ++i)
     if (request.rows[i].size() != width)
@@ -155,10 +154,10 @@ double number_option(const Request& request, const std::string& name, double oth
   const auto found = request.options.find(name);
   if (found == request.options.end()) return otherwise;
   if (found->second.size() != 1 || found->second.front().size() != 1)
-    throw_error(request, fmt::format("--{} needs one number, got {}", name, typed(found->second)));
+    throw_error(request, fmt::format("`{}` needs one number, got {}", name, typed(found->second)));
   const double value = found->second.front().front();
   if (!(value >= least))
-    throw_error(request, fmt::format("--{} must be at least {}, got {}", name, constant_text(least),
+    throw_error(request, fmt::format("`{}` must be at least {}, got {}", name, constant_text(least),
                                      constant_text(value)));
   return value;
 }
@@ -168,15 +167,15 @@ Numbers row_option(const Request& request, const std::string& name, std::size_t 
   const auto found = request.options.find(name);
   if (found == request.options.end()) return Numbers(width, otherwise);
   if (found->second.size() != 1)
-    throw_error(request, fmt::format("--{} needs one row, got {}", name, found->second.size()),
+    throw_error(request, fmt::format("`{}` needs one row, got {}", name, found->second.size()),
                 {{name, typed(found->second)}});
   const Numbers& row = found->second.front();
   if (row.size() != width)
     throw_error(request,
-                fmt::format("--{} needs {}, one for each {}, got {}", name,
+                fmt::format("`{}` needs {}, one for each {}, got {}", name,
                             plural(width, "number", "numbers"), of, row.size()),
                 {{"x", typed(request.rows)}, {name, typed(found->second)}},
-                fmt::format("--{} {}", name, comma_separated(fitted(row, width, otherwise))));
+                fmt::format("`{}` {}", name, comma_separated(fitted(row, width, otherwise))));
   return row;
 }
 
@@ -188,17 +187,17 @@ std::vector<Numbers> upstream_option(const Request& request, std::size_t rows, s
   std::vector<Numbers> upstream = found->second;
   const auto throw_size = [&](const std::string& got) {
     throw_error(request,
-                fmt::format("--upstream needs {}, one for each number of the output, got {}",
+                fmt::format("`upstream` needs {}, one for each number of the output, got {}",
                             plural(width, "number", "numbers"), got),
                 {{"x", typed(request.rows)}, {"upstream", typed(upstream)}},
-                "--upstream " + comma_separated(fitted(upstream.front(), width, 0)));
+                "`upstream` " + comma_separated(fitted(upstream.front(), width, 0)));
   };
   for (const Numbers& row : upstream)
     if (row.size() != width) throw_size(fmt::format("{}", row.size()));
   if (upstream.size() == 1) upstream.resize(rows, upstream.front());
   if (upstream.size() != rows)
     throw_error(request,
-                fmt::format("--upstream needs one row, or one for each of the {} rows of x, got {}", rows,
+                fmt::format("`upstream` needs one row, or one for each of the {} rows of x, got {}", rows,
                             upstream.size()),
                 {{"x", typed(request.rows)}, {"upstream", typed(upstream)}});
   return upstream;

@@ -1,0 +1,33 @@
+#include "handgrad/cli/error_text.h"
+
+#include <algorithm>
+
+#include "handgrad/cli/verbs.h"
+#include "handgrad/io/program_name.h"
+
+namespace handgrad::cli {
+namespace {
+
+bool has_option(const Verb& verb, const std::string& name) {
+  return std::any_of(verb.options.begin(), verb.options.end(),
+                     [&](const Option& o) { return o.name == name; }) ||
+         std::any_of(verb.verbs.begin(), verb.verbs.end(),
+                     [&](const Verb& inner) { return has_option(inner, name); });
+}
+
+}  // namespace
+
+std::string error_text(const std::exception& error) {
+  std::string text = error.what();
+  const Verb all = program();
+  for (std::size_t open = 0; (open = text.find('`', open)) != text.npos; ++open) {
+    const std::size_t close = text.find('`', open + 1);
+    if (close == text.npos) break;
+    const std::string name = text.substr(open + 1, close - open - 1), option = "--" + name;
+    const std::string shown = name == "handgrad" ? io::program_name() : has_option(all, option) ? option : "";
+    if (!shown.empty()) text.replace(open, close - open + 1, shown);
+  }
+  return text;
+}
+
+}  // namespace handgrad::cli
