@@ -67,10 +67,6 @@ Json parameters_of(const train::Run& run) {
 
 }  // namespace
 
-void check_not_stopped(const std::atomic<bool>* stop) {
-  if (stop != nullptr && *stop) throw Error("report", "stopped before it was gathered");
-}
-
 Json report_data(const fs::path& folder, const ReportOptions& options) {
   const Json config = read_json(folder / "config.json");
   const Json norms = report_norms(folder, options.budget, options.stop);

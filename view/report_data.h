@@ -31,7 +31,4 @@ struct ReportOptions {
 /// folder holds no run or its recording is damaged.
 nlohmann::ordered_json report_data(const std::filesystem::path& folder, const ReportOptions& options);
 
-/// Error when there is a `stop` and it is true.
-void check_not_stopped(const std::atomic<bool>* stop);
-
 }  // namespace handgrad::view

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/train/metrics.h"
-#include "handgrad/view/report_data.h"
+#include "handgrad/view/report_norms.h"
 
 namespace handgrad::view {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "handgrad/train/recording.h"
 #include "handgrad/view/inspect.h"
-#include "handgrad/view/report_data.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -191,6 +190,10 @@ class ParameterHistory {
 };
 
 }  // namespace
+
+void check_not_stopped(const std::atomic<bool>* stop) {
+  if (stop != nullptr && *stop) throw Error("report", "stopped before it was gathered");
+}
 
 std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, std::int64_t most) {
   const auto count = static_cast<std::int64_t>(steps.size());

@@ -11,6 +11,9 @@
 
 namespace handgrad::view {
 
+/// Error when there is a `stop` and it is true.
+void check_not_stopped(const std::atomic<bool>* stop);
+
 /// The steps that get a column, ascending: all, or every n-th when there are more than `most`; always the first and the last.
 std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, std::int64_t most);
 
