@@ -11,6 +11,7 @@
 #include "handgrad/cli/bench.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/ops.h"
+#include "handgrad/view/table.h"
 
 namespace handgrad::cli {
 namespace {
@@ -82,14 +83,15 @@ std::vector<OpTime> bench_ops() {
 }
 
 std::string table(const std::vector<OpTime>& times) {
-  std::string text = "nanoseconds for one operation, in a chain of 1000; the median of 21 chains\n\n";
-  text += fmt::format("{:<20} {:<7} {:>9} {:>9} {:>19}\n", "operation", "shape", "no graph", "forward",
-                      "forward + backward");
-  for (const OpTime& time : times) {
-    text += fmt::format("{:<20} {:<7} {:>9.1f} {:>9.1f} {:>19.1f}\n", time.op, time.shape, time.no_graph_ns,
-                        time.forward_ns, time.both_ns);
-  }
-  return text;
+  view::Table rows({{"operation", view::Align::left, 20},
+                    {"shape", view::Align::left, 7, 1},
+                    {"no graph", view::Align::right, 9, 1},
+                    {"forward", view::Align::right, 9, 1},
+                    {"forward + backward", view::Align::right, 19, 1}});
+  for (const OpTime& time : times)
+    rows.add({time.op, time.shape, fmt::format("{:.1f}", time.no_graph_ns),
+              fmt::format("{:.1f}", time.forward_ns), fmt::format("{:.1f}", time.both_ns)});
+  return "nanoseconds for one operation, in a chain of 1000; the median of 21 chains\n\n" + rows.text();
 }
 
 nlohmann::ordered_json to_json(const std::vector<OpTime>& times) {

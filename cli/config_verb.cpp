@@ -8,6 +8,7 @@
 #include "handgrad/cli/verb.h"
 #include "handgrad/train/run.h"
 #include "handgrad/view/config_keys.h"
+#include "handgrad/view/table.h"
 
 namespace handgrad::cli {
 namespace {
@@ -15,18 +16,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string table(const std::vector<view::ShownKey>& keys, const std::string& name) {
-  std::size_t key_width = 3, value_width = 5;
-  for (const view::ShownKey& key : keys) {
-    key_width = std::max(key_width, key.key.size());
-    value_width = std::max(value_width, std::min<std::size_t>(key.value.size(), 50));
-  }
-  std::string text =
-      fmt::format("{}\n\n{:<{}}  {:<{}}  from\n", name, "key", key_width, "value", value_width);
-  for (const view::ShownKey& key : keys) {
-    text += fmt::format("{:<{}}  {:<{}}  {}\n", key.key, key_width, key.value.empty() ? "-" : key.value,
-                        value_width, key.value.empty() ? "not given" : key.origin);
-  }
-  return text;
+  view::Table rows({{"key", view::Align::left},
+                    {.heading = "value", .align = view::Align::left, .most = 50},
+                    {"from", view::Align::left}});
+  for (const view::ShownKey& key : keys)
+    rows.add({key.key, key.value.empty() ? "-" : key.value, key.value.empty() ? "not given" : key.origin});
+  return name + "\n\n" + rows.text();
 }
 
 Json to_json(const std::vector<view::ShownKey>& keys) {

@@ -21,6 +21,7 @@ class Table {
     Align align = Align::right;  ///< of heading and cells
     std::size_t width = 0;       ///< at least
     std::size_t gap = 2;         ///< blanks before it, except before the first column
+    std::size_t most = 1000;     ///< as wide at most; longer cells push the rest of their line to the right
   };
 
   /// The headings are the first row.
@@ -40,7 +41,7 @@ class Table {
       widths[i] = columns_[i].width;
       for (const auto& row : rows_)
         if (i + 1 < row.size() || (i < row.size() && columns_[i].align == Align::right))
-          widths[i] = std::max(widths[i], row[i].size());
+          widths[i] = std::max(widths[i], std::min(row[i].size(), columns_[i].most));
     }
     std::string text;
     for (const auto& row : rows_) {
