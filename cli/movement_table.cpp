@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "handgrad/view/inspect.h"
+#include "handgrad/view/table.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::cli {
@@ -90,17 +91,20 @@ std::string final_table(const Movement& movement, std::int64_t step, Layout layo
                                  starts.empty()             ? ""
                                  : layout == Layout::narrow ? "\n(they began as " + starts + ")"
                                                             : " (they began as " + starts + ")");
-  std::size_t width = 0;
   if (layout == Layout::narrow) {
-    for (const Moving& m : movement.moving()) width = std::max(width, m.name.size());
-    text += fmt::format("{:<{}} {:>6} {:>6} {:>6} {:>12}\n", "", width, "mean", "min", "max", "farthest");
+    view::Table table({{"", view::Align::left},
+                       {"mean", view::Align::right, 6, 1, 6},
+                       {"min", view::Align::right, 6, 1, 6},
+                       {"max", view::Align::right, 6, 1, 6},
+                       {"farthest", view::Align::right, 12, 1, 12}});
     for (const Moving& m : movement.moving()) {
       const train::Statistics s = train::statistics(m.parameter->values(), m.start);
-      text += fmt::format("{:<{}} {:>6} {:>6} {:>6} {}\n", m.name, width, view::fixed_text(s.mean, 3),
-                          view::fixed_text(s.min, 3), view::fixed_text(s.max, 3), index_and_value(m, s));
+      table.add({m.name, view::fixed_text(s.mean, 3), view::fixed_text(s.min, 3), view::fixed_text(s.max, 3),
+                 index_and_value(m, s)});
     }
-    return text;
+    return text + table.text();
   }
+  std::size_t width = 0;
   for (const std::string& owner : movement.owners()) width = std::max(width, owner.size());
   std::string top = fmt::format("{:<{}}", "", width), below = top;
   for (const std::string& kind : movement.kinds()) {

@@ -9,6 +9,7 @@
 #include "handgrad/io/program_name.h"
 #include "handgrad/io/safetensors.h"
 #include "handgrad/view/inspect.h"
+#include "handgrad/view/table.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -36,15 +37,21 @@ Entries chosen(const io::SafetensorsReader& file, const std::vector<std::string>
 }
 
 void write_table(const io::SafetensorsReader& file, const Entries& entries, bool values, std::ostream& out) {
-  out << fmt::format("{:<44} {:<14} {:>12} {:>12} {:>12} {:>12}\n", "name", "shape", "mean", "std", "min",
-                     "max");
+  Table table({{"name", Align::left, 44, 2, 44},
+               {"shape", Align::left, 14, 1, 14},
+               {"mean", Align::right, 12, 1},
+               {"std", Align::right, 12, 1},
+               {"min", Align::right, 12, 1},
+               {"max", Align::right, 12, 1}});
   for (const auto* entry : entries) {
     const Array array = file.read(*entry);
     const train::Statistics s = train::statistics(array.values(), {});
-    out << fmt::format("{:<44} {:<14} {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}\n", entry->name,
-                       array.shape().text(), s.mean, s.std, s.min, s.max);
-    if (values) out << "  " << array.text() << "\n";
+    std::vector<std::string> cells{entry->name, array.shape().text()};
+    for (const double number : {s.mean, s.std, s.min, s.max}) cells.push_back(fmt::format("{:.6g}", number));
+    table.add(std::move(cells));
+    if (values) table.add({"  " + array.text()});
   }
+  out << table.text();
 }
 
 }  // namespace
