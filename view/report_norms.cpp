@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "handgrad/core/error.h"
 #include "handgrad/train/recording.h"
 #include "handgrad/view/inspect.h"
 #include "handgrad/view/text.h"
