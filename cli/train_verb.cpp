@@ -157,7 +157,7 @@ void leave_page(const train::Run& run, const fs::path& folder, LiveServer* serve
 }
 
 train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer* server, Progress& progress,
-                             Log& log, const std::atomic<bool>& stop) {
+                            Log& log, const std::atomic<bool>& stop) {
   log.info(fmt::format("step {} of {}", run.trainer().step_count(), run.steps()));
   const fs::path path = folder.path();
   try {
