@@ -64,7 +64,8 @@ GptModel::GptModel(const GptConfig& config, std::uint64_t seed)
                                   : child<nn::Linear>("out_head", config.emb_dim, config.vocab_size, false)) {
   for (std::int64_t i = 0; i < config.n_layers; ++i)
     trf_blocks.add<nn::TransformerBlock>(block_config(config));
-  nn::initialize(*this, config.init, seed);
+  nn::set_init(*this, config.init);
+  nn::draw(*this, seed);
 }
 
 Tensor GptModel::forward(const Ids& ids) {

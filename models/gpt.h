@@ -7,7 +7,6 @@
 #include "handgrad/models/model.h"
 #include "handgrad/models/registry.h"
 #include "handgrad/nn/embedding.h"
-#include "handgrad/nn/init.h"
 #include "handgrad/nn/sequential.h"
 #include "handgrad/nn/transformer_block.h"
 

@@ -1,6 +1,5 @@
 // How a GPT is described in a config.
 #include "handgrad/models/gpt.h"
-#include "handgrad/nn/init.h"
 
 namespace handgrad::models {
 
@@ -46,8 +45,7 @@ std::unique_ptr<Model> make_gpt(io::Fields& fields, const ModelContext& context)
   const GptConfig config = read_gpt_config(fields, context);
   if (!fields.building()) return nullptr;
   fields.finish();
-  const nn::DrawGuard draw(nn::Draw::only_by_initialize);
-  return std::make_unique<GptModel>(config, context.seed);
+  return std::make_unique<GptModel>(config);
 }
 
 }  // namespace handgrad::models

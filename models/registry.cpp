@@ -10,4 +10,15 @@ io::Registry<Model, const ModelContext&>& registry() {
   return models;
 }
 
+std::unique_ptr<Model> make(io::Fields& fields, const ModelContext& context,
+                            std::optional<std::uint64_t> seed) {
+  std::unique_ptr<Model> model;
+  {
+    const nn::DrawLater later;
+    model = registry().make(fields, context);
+  }
+  if (model && seed) nn::draw(*model, *seed);
+  return model;
+}
+
 }  // namespace handgrad::models

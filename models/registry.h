@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "handgrad/models/model.h"
 #include "handgrad/nn/registry.h"
@@ -11,11 +13,15 @@ namespace handgrad::models {
 /// What a model's factory is told by the run it is part of.
 struct ModelContext {
   std::int64_t vocab_size = 0;  ///< the tokenizer's, default of the key vocab_size; 0: not known
-  std::uint64_t seed = 0;       ///< of the first weights
 };
 
 /// gpt (the default), and what a program adds. A factory that finds `fields.building()` false reads and
 /// checks its keys and returns nullptr.
 io::Registry<Model, const ModelContext&>& registry();
+
+/// The model that `fields` name, with first weights drawn by `seed`; without a seed they are zeros, and a file
+/// follows. nullptr when the factory only checked the keys.
+std::unique_ptr<Model> make(io::Fields& fields, const ModelContext& context,
+                            std::optional<std::uint64_t> seed = std::nullopt);
 
 }  // namespace handgrad::models

@@ -1,53 +1,55 @@
-// Initialization: the first numbers of a model's parameters.
+// Initialization: what the first numbers of parameters are drawn from, and when.
 #pragma once
 
 #include <cstdint>
 
-#include "handgrad/nn/module.h"
-
 namespace handgrad::nn {
+
+class Module;
+
+/// What the first numbers of a parameter are drawn from. Made by `uniform`, `normal` or `constant`.
+struct Distribution {
+  enum class Type { uniform, normal, constant } type;
+  double size;               ///< the bound, the standard deviation, or the number itself
+  bool ends_branch = false;  ///< of the last Linear of a residual branch, x + branch(x)
+  bool is_default = false;   ///< `set_init` may choose another: the layer has no opinion
+};
+Distribution uniform(double bound);           ///< from -bound to bound, each value as likely
+Distribution normal(double deviation);        ///< mean 0
+Distribution constant(double value);          ///< every number is this one
+Distribution as_default(Distribution start);  ///< the same, for `set_init` to replace
 
 /// Where a GPT's first weights come from.
 enum class Init {
   /// PyTorch's defaults, which the book uses: Linear weight and bias uniform in +-1 / sqrt(in), Embedding
-  /// normal with deviation 1.
+  /// normal with deviation 1. handgrad's layers declare them.
   book,
-  /// GPT-2's: weights normal with deviation 0.02, biases 0; a Linear that ends a residual branch gets 0.02 /
+  /// GPT-2's: matrices normal with deviation 0.02, vectors 0; a Linear that ends a residual branch gets 0.02 /
   /// sqrt(number of branches), so that the sum of all branches stays as large as one (Radford et al., 2019; a
   /// GPT has 2 n_layers branches).
   gpt2
 };
 
-/// Gives every Linear and Embedding below `root` its first numbers. Each parameter's numbers are keyed by
-/// `seed` and its own name, so they do not depend on what else the model has. A tied parameter is initialized
-/// once, by the module that declared it first. All other parameters keep what they were declared with, norms
-/// their ones and zeros.
-void initialize(Module& root, Init scheme, std::uint64_t seed);
+/// Chooses the distributions that the layers below `root` declared as default. What a layer chose stays.
+void set_init(Module& root, Init init);
 
-/// Whether `initialize` draws a parameter anew: those of a Linear or an Embedding.
-enum class Redrawn { no, yes };
-/// @{ What a layer made by hand starts with: numbers from a sequence of the calling thread, other ones each time.
-Tensor uniform_start(const Shape& shape, double low, double high, Redrawn redrawn = Redrawn::no);
-Tensor normal_start(const Shape& shape, double mean, double deviation, Redrawn redrawn = Redrawn::no);
-/// @}
+/// Draws each parameter below `root` that was declared with a distribution. Its numbers depend on `seed` and
+/// its full name, not on what else the model has. A tied parameter is drawn once, under its first name.
+/// Without effect while a DrawLater lives.
+void draw(Module& root, std::uint64_t seed);
 
-/// Leaves out random numbers that are replaced at once: to draw those of GPT-2 takes seconds.
-enum class Draw {
-  everything,          ///< the usual
-  only_by_initialize,  ///< not what is Redrawn: a model is made that calls `initialize` on all of it
-  nothing              ///< `initialize` leaves zeros: all weights come from a file
-};
-
-/// What is drawn by this thread while it lives; of two the stricter one holds.
-class DrawGuard {
+/// While it lives, parameters that the calling thread declares hold zeros in the place of random numbers:
+/// `draw` follows, or weights from a file. It saves the seconds that GPT-2's numbers take. Without it a layer
+/// has random numbers at once, from a sequence of the thread.
+class DrawLater {
  public:
-  explicit DrawGuard(Draw draw);  ///< for this thread, until the guard goes
-  ~DrawGuard();
-  DrawGuard(const DrawGuard&) = delete;
-  DrawGuard& operator=(const DrawGuard&) = delete;
+  DrawLater();
+  ~DrawLater();
+  DrawLater(const DrawLater&) = delete;
+  DrawLater& operator=(const DrawLater&) = delete;
 
  private:
-  Draw before_;
+  bool before_;
 };
 
 }  // namespace handgrad::nn

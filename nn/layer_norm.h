@@ -26,8 +26,8 @@ class LayerNorm final : public Layer {
  public:
   /// `eps` is not checked here: the first forward throws for a negative one.
   explicit LayerNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
-      : scale(param("scale", Tensor::ones({width}))),
-        shift(param("shift", Tensor::zeros({width}))),
+      : scale(param("scale", {width}, constant(1))),
+        shift(param("shift", {width}, constant(0))),
         eps_(eps),
         form_(form) {}
 

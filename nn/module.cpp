@@ -69,13 +69,13 @@ Parameter& Module::param(std::string name, const Tensor& start) {
   check_name(name);
   auto owned = std::make_unique<Parameter>(name, start);
   Parameter& parameter = *owned;
-  parameters_.push_back({std::move(name), &parameter, std::move(owned)});
+  parameters_.push_back({std::move(name), &parameter, std::move(owned), nullptr});
   return parameter;
 }
 
 Parameter& Module::tie(std::string name, Parameter& shared) {
   check_name(name);
-  parameters_.push_back({std::move(name), &shared, nullptr});
+  parameters_.push_back({std::move(name), &shared, nullptr, nullptr});
   return shared;
 }
 
@@ -141,6 +141,12 @@ std::vector<NamedModule> Module::modules() {
 Parameter* Module::find_parameter(std::string_view name) const {
   for (const NamedParameter& named : named_parameters(TiedNames::all))
     if (named.name == name) return named.parameter;
+  return nullptr;
+}
+
+Distribution* Module::start(const Parameter& parameter) const {
+  for (const Entry& entry : parameters_)
+    if (entry.parameter == &parameter) return entry.start.get();
   return nullptr;
 }
 

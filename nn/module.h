@@ -4,7 +4,7 @@
 //     class MyNorm final : public nn::Layer {
 //      public:
 //       explicit MyNorm(std::int64_t width, double eps = 1e-5)
-//           : gain(param("gain", Tensor::ones({width}))), eps_(eps) {}
+//           : gain(param("gain", {width}, nn::constant(1))), eps_(eps) {}
 //       Tensor forward(const Tensor& x) override {
 //         return gain * x / sqrt(mean(square(x), kLast, KeepDim::yes) + eps_);
 //       }
@@ -28,6 +28,7 @@
 
 #include "handgrad/core/parameter.h"
 #include "handgrad/core/scope.h"
+#include "handgrad/nn/init.h"
 
 namespace handgrad::nn {
 
@@ -102,6 +103,8 @@ class Module {
   std::vector<NamedModule> modules();
   /// nullptr when there is none of that name. A tied parameter is found under each of its names.
   Parameter* find_parameter(std::string_view name) const;
+  /// What the first numbers of one of its own parameters are drawn from; nullptr when they were given.
+  Distribution* start(const Parameter& parameter) const;
   Module* find_module(std::string_view path);  ///< nullptr when there is none at that path
   /// How many numbers the parameters hold; tied ones count once.
   std::int64_t parameter_count() const;
@@ -128,7 +131,10 @@ class Module {
   void show_output(const Tensor& output) const;
 
  protected:
-  /// Declares a parameter that starts as `start`. ValueError when the name is empty, has a dot or is taken.
+  /// Declares a parameter that starts as drawn from `start`: by itself at once, in a model by `draw`.
+  /// ValueError when the name is empty, has a dot or is taken.
+  Parameter& param(std::string name, const Shape& shape, const Distribution& start);
+  /// The same for a parameter that starts as the numbers `start`.
   Parameter& param(std::string name, const Tensor& start);
   /// Declares another name for a parameter that a module of the same model has declared before: shared
   /// weights. It is listed, counted, saved and updated once, under its first name, and its gradient is the
@@ -169,7 +175,8 @@ class Module {
   struct Entry {
     std::string name;
     Parameter* parameter;
-    std::unique_ptr<Parameter> owned;  // none for a tied one
+    std::unique_ptr<Parameter> owned;     // none for a tied one
+    std::unique_ptr<Distribution> start;  // none when it is tied or its numbers were given
   };
 
   /// The calling thread's innermost running module, for the length of a call.

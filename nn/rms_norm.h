@@ -20,7 +20,7 @@ class RMSNorm final : public Layer {
  public:
   /// `eps` is not checked here: the first forward throws for a negative one.
   explicit RMSNorm(std::int64_t width, double eps = 1e-5, Form form = Form::fused)
-      : scale(param("scale", Tensor::ones({width}))), eps_(eps), form_(form) {}
+      : scale(param("scale", {width}, constant(1))), eps_(eps), form_(form) {}
 
   Tensor forward(const Tensor& x) override {
     return form_ == Form::fused ? rms_norm(x, scale, eps_) : rms_norm_composed(x, scale, eps_);

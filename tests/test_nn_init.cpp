@@ -89,7 +89,8 @@ TEST_CASE("init gpt2: 0.02, zero biases, residual projections smaller (H55)") {
   // The sizes of the report: 12 blocks of width 768, here without their other parts.
   nn::Sequential deep;
   for (int i = 0; i < 24; ++i) deep.add<nn::Linear>(i == 5 ? 768 : 1, i == 5 ? 768 : 1).end_branch();
-  nn::initialize(deep, nn::Init::gpt2, 3);
+  nn::set_init(deep, nn::Init::gpt2);
+  nn::draw(deep, 3);
   CHECK(spread_of(deep, "5.weight").deviation == doctest::Approx(0.00408248).epsilon(0.01));
 }
 
@@ -112,25 +113,52 @@ TEST_CASE("init: a parameter's numbers depend on seed and name alone") {
                            model.find_parameter("trf_blocks.1.att.W_key.weight")->array()));
 }
 
-TEST_CASE("init: what is replaced at once need not be drawn") {
-  const models::GptModel usual(small(nn::Init::gpt2), 1);
-  const nn::DrawGuard draw(nn::Draw::only_by_initialize);
-  CHECK(spread_of(nn::Linear(4, 3), "weight").largest == 0);
-  const models::GptModel same(small(nn::Init::gpt2), 1);
-  for (const nn::NamedParameter& named : usual.named_parameters())
-    CHECK(expect::same_bits(named.parameter->array(), same.find_parameter(named.name)->array()));
-  CHECK(nn::normal_start({1}, 0, 1).item() != 0);  // a layer of the user's own, which initialize passes over
+TEST_CASE("init: while DrawLater lives, random numbers wait for draw") {
+  const models::GptModel drawn(small(nn::Init::gpt2), 1);
+  CHECK(spread_of(nn::Linear(4, 3), "weight").largest > 0);
+  std::unique_ptr<models::GptModel> model;
   {
-    const nn::DrawGuard none(nn::Draw::nothing);
-    const nn::DrawGuard of_no_effect(nn::Draw::everything);
-    const models::GptModel zeros(small(nn::Init::book), 1);
-    CHECK(spread_of(zeros, "tok_emb.weight").largest == 0);
-    CHECK(spread_of(zeros, "out_head.weight").largest == 0);
-    CHECK(spread_of(zeros, "final_norm.scale").largest == 1);
+    const nn::DrawLater later;
+    model = std::make_unique<models::GptModel>(small(nn::Init::gpt2), 7);
+    CHECK(spread_of(*model, "tok_emb.weight").largest == 0);
+    CHECK(spread_of(*model, "final_norm.scale").largest == 1);
   }
-  const models::GptModel again(small(nn::Init::gpt2), 1);
-  CHECK(expect::same_bits(usual.find_parameter("out_head.weight")->array(),
-                          again.find_parameter("out_head.weight")->array()));
+  nn::draw(*model, 1);
+  for (const nn::NamedParameter& named : drawn.named_parameters())
+    CHECK(expect::same_bits(named.parameter->array(), model->find_parameter(named.name)->array()));
+}
+
+TEST_CASE("init: a user's layer keeps what it chose, drawn by seed and name (F71)") {
+  struct Gated final : nn::Layer {
+    explicit Gated(std::int64_t width, bool more = false)
+        : linear(child<nn::Linear>("linear", width, width)),
+          W_h(param("W_h", {width, width}, nn::normal(0.3))) {
+      if (more) param("before", {3, 3}, nn::uniform(0.5));
+      param("b", {width}, nn::uniform(0.1));
+      param("gain", {width}, nn::constant(2));
+    }
+    Tensor forward(const Tensor& x) override { return linear(matmul(x, W_h)); }
+    nn::Linear& linear;
+    Parameter& W_h;
+  };
+  models::GptConfig config = small(nn::Init::gpt2);
+  config.ff = [](std::int64_t width) { return std::make_unique<Gated>(width); };
+  const models::GptModel model(config, 1), other(config, 2);
+  config.n_layers = 1;
+  config.init = nn::Init::book;
+  config.ff = [](std::int64_t width) { return std::make_unique<Gated>(width, true); };
+  const models::GptModel book(config, 1);
+  for (const char* name : {"trf_blocks.0.ff.W_h", "trf_blocks.0.ff.b"}) {
+    INFO(name);
+    const Array& numbers = model.find_parameter(name)->array();
+    CHECK(expect::same_bits(numbers, book.find_parameter(name)->array()));
+    CHECK(!expect::same_bits(numbers, other.find_parameter(name)->array()));
+  }
+  CHECK(spread_of(model, "trf_blocks.0.ff.W_h").deviation == doctest::Approx(0.3).epsilon(0.02));
+  CHECK(spread_of(model, "trf_blocks.0.ff.b").largest <= 0.1);
+  CHECK(spread_of(model, "trf_blocks.0.ff.linear.weight").deviation == doctest::Approx(0.02).epsilon(0.02));
+  CHECK(spread_of(book, "trf_blocks.0.ff.gain").largest == 2);
+  CHECK(spread_of(book, "trf_blocks.0.ff.linear.weight").largest > 0.09);
 }
 
 TEST_CASE("init: the same bits for any number of threads, and as one sequence") {
@@ -140,9 +168,11 @@ TEST_CASE("init: the same bits for any number of threads, and as one sequence") 
   three.add<nn::Linear>(300, 200);
   for (const nn::Init scheme : {nn::Init::book, nn::Init::gpt2}) {
     set_thread_count(1);
-    nn::initialize(one, scheme, 9);
+    nn::set_init(one, scheme);
+    nn::draw(one, 9);
     set_thread_count(3);
-    nn::initialize(three, scheme, 9);
+    nn::set_init(three, scheme);
+    nn::draw(three, 9);
     CHECK(expect::same_bits(one.find_parameter("0.weight")->array(),
                             three.find_parameter("0.weight")->array()));
   }

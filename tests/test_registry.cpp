@@ -124,7 +124,7 @@ TEST_CASE("models: a GPT from its config") {
       model_fields("{" + kToy + R"(, "type": "gpt", "drop_rate": 0.0, "qkv_bias": true, "init": "book",
       "norm": {"type": "rms_norm"}, "ff": {"hidden": 48, "activation": "silu"}})");
   Fields fields = root.object("model");
-  const auto model = models::registry().make(fields, {.vocab_size = 33, .seed = 7});
+  const auto model = models::make(fields, {.vocab_size = 33}, 7);
   CHECK(model->type() == "gpt");
   CHECK(model->vocab_size() == 33);
   CHECK(model->context_length() == 16);

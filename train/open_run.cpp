@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/models/registry.h"
-#include "handgrad/nn/init.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/run_folder.h"
 
@@ -94,11 +93,10 @@ TrainedModel open_model(const fs::path& folder) {
   const auto document = ConfigDocument::from_json(Json::parse(state.config), checkpoint, "state.json");
   io::Fields root = document.fields(io::Purpose::build);
   io::Fields section = root.object("model"), train = root.object("train");
-  const nn::DrawGuard draw(nn::Draw::nothing);
   TrainedModel trained;
   trained.tokenizer = state.tokenizer;
-  trained.model = models::registry().make(
-      section, models::ModelContext{state.tokenizer ? state.tokenizer->vocab_size() : 0, state.seed});
+  trained.model =
+      models::make(section, models::ModelContext{state.tokenizer ? state.tokenizer->vocab_size() : 0});
   trained.model->to(read_train(train).dtype);
   load_weights(checkpoint, *trained.model);
   return trained;

@@ -7,7 +7,6 @@
 
 #include "handgrad/io/pattern.h"
 #include "handgrad/models/registry.h"
-#include "handgrad/nn/init.h"
 #include "handgrad/optim/registry.h"
 
 namespace handgrad::train {
@@ -71,11 +70,8 @@ void Run::read(io::Fields root, const std::filesystem::path& folder, const RunCo
   io::Fields model = root.object("model", "what is trained");
   io::Fields data = root.object("data", "what it learns from");
   source_ = data::data_sources().make(data, data::DataContext{folder, build, run.tokenizer});
-  const models::ModelContext context{source_ && build ? source_->vocab_size() : 0, seed_};
-  {
-    const nn::DrawGuard draw(run.weights_follow ? nn::Draw::nothing : nn::Draw::everything);
-    model_ = models::registry().make(model, context);
-  }
+  const models::ModelContext context{source_ && build ? source_->vocab_size() : 0};
+  model_ = run.weights_follow ? models::make(model, context) : models::make(model, context, seed_);
   io::Fields train = root.object("train", "how long and how");
   settings_ = read_train(train);
   io::Fields optimizer = root.object("optimizer", "how gradients move parameters");

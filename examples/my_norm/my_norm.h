@@ -7,7 +7,8 @@
 /// output = gain * x / (mean(|x|) + eps), over the last dimension: x [..., width] to [..., width].
 class MyNorm final : public handgrad::nn::Layer {
  public:
-  MyNorm(std::int64_t width, double eps) : gain(param("gain", handgrad::Tensor::ones({width}))), eps_(eps) {}
+  MyNorm(std::int64_t width, double eps)
+      : gain(param("gain", {width}, handgrad::nn::constant(1))), eps_(eps) {}
 
   handgrad::Tensor forward(const handgrad::Tensor& x) override {
     const handgrad::Tensor size = relu(x) + relu(-x);  // |x|
