@@ -13,8 +13,6 @@
 #include "handgrad/cli/bench.h"
 #include "handgrad/core/memory.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/nn/attention.h"
-#include "handgrad/nn/linear.h"
 
 namespace handgrad::cli {
 namespace {
@@ -87,16 +85,9 @@ Timing time_steps(train::Trainer& trainer, const StepBenchOptions& options) {
 }  // namespace
 
 double step_flops(models::Model& model, std::int64_t rows, std::int64_t cols) {
-  const auto tokens = static_cast<double>(rows * cols);
   double flops = 0;
-  for (const nn::NamedModule& named : model.modules()) {
-    if (const auto* linear = dynamic_cast<const nn::Linear*>(named.module)) {
-      flops += 6 * static_cast<double>(linear->weight.numel()) * tokens;
-    } else if (const auto* attention = dynamic_cast<const nn::MultiHeadAttention*>(named.module)) {
-      flops += 12 * tokens * static_cast<double>(cols) * static_cast<double>(attention->out_proj.in());
-    }
-  }
-  return flops;
+  for (const nn::NamedModule& named : model.modules()) flops += named.module->flops_per_token(cols);
+  return 3 * flops * static_cast<double>(rows * cols);  // backward: two products for each of forward
 }
 
 StepTime bench_step(train::Run& run, std::string config, const StepBenchOptions& options) {

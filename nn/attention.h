@@ -34,7 +34,10 @@ class MultiHeadAttention final : public Layer {
 
   Tensor forward(const Tensor& x) override;
 
-  int n_heads() const { return n_heads_; }  ///< H
+  int n_heads() const { return n_heads_; }                    ///< H
+  double flops_per_token(std::int64_t cols) const override {  // of both products; the maps count themselves
+    return 4 * static_cast<double>(cols * out_proj.in());
+  }
 
   /// @{ The children, each [C, C].
   Linear& W_query;

@@ -38,7 +38,7 @@ void set_init(Module& root, Init init);
 /// Without effect while a DrawLater lives.
 void draw(Module& root, std::uint64_t seed);
 
-/// While it lives, parameters that the calling thread declares hold zeros in the place of random numbers:
+/// While it lives, parameters that the calling thread declares hold zeros, not random numbers:
 /// `draw` follows, or weights from a file. It saves the seconds that GPT-2's numbers take. Without it a layer
 /// has random numbers at once, from a sequence of the thread.
 class DrawLater {

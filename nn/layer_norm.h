@@ -36,7 +36,7 @@ class LayerNorm final : public Layer {
                                 : layer_norm_composed(x, scale, shift, eps_);
   }
 
-  double eps() const { return eps_; }  ///< added to the variance, under the root
+  std::optional<NormFormula> norm() const override { return NormFormula{true, eps_, &scale, &shift}; }
 
   Parameter& scale;  ///< [width], starts as ones
   Parameter& shift;  ///< [width], starts as zeros

@@ -162,6 +162,13 @@ std::int64_t Module::parameter_count() const {
   return count;
 }
 
+double Module::flops_per_token(std::int64_t /*cols*/) const {
+  double flops = 0;
+  for (const Entry& entry : parameters_)
+    if (entry.parameter->rank() >= 2) flops += 2 * static_cast<double>(entry.parameter->numel());
+  return flops;
+}
+
 // ---- Changing all of it
 
 void Module::train(bool on) {

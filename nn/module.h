@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,15 @@ struct NamedModule {
 
 /// Tied parameters have several names.
 enum class TiedNames { first, all };
+
+/// What a norm of rows says about itself: output = scale * normalized + shift, where normalized is x / sqrt(mean(x * x) +
+/// eps), or the same of x - mean.
+struct NormFormula {
+  bool centered = false;             ///< of x - mean, as in LayerNorm; otherwise of x, as in RMSNorm
+  double eps = 0;                    ///< added under the root
+  const Parameter* scale = nullptr;  ///< [width]; nullptr: ones
+  const Parameter* shift = nullptr;  ///< [width]; nullptr: zeros
+};
 
 /// Looks at what a module returned; it must not change it.
 using OutputObserver = std::function<void(const Tensor& output)>;
@@ -103,11 +113,17 @@ class Module {
   std::vector<NamedModule> modules();
   /// nullptr when there is none of that name. A tied parameter is found under each of its names.
   Parameter* find_parameter(std::string_view name) const;
-  /// What the first numbers of one of its own parameters are drawn from; nullptr when they were given.
+  /// What the first numbers of a parameter that it declared are drawn from; nullptr when they were given.
   Distribution* start(const Parameter& parameter) const;
   Module* find_module(std::string_view path);  ///< nullptr when there is none at that path
   /// How many numbers the parameters hold; tied ones count once.
   std::int64_t parameter_count() const;
+
+  /// What views show of a norm, line by line: a norm of the form of NormFormula overrides it.
+  virtual std::optional<NormFormula> norm() const { return std::nullopt; }
+  /// Floating-point operations of this module alone, for one token of a forward pass over rows of `cols` tokens: by default
+  /// a product and a sum for each number of its matrices. Modules that compute otherwise override it.
+  virtual double flops_per_token(std::int64_t cols) const;
 
   /// Whether layers that behave differently while training, such as Dropout, do so.
   bool training() const { return training_; }

@@ -26,7 +26,7 @@ class RMSNorm final : public Layer {
     return form_ == Form::fused ? rms_norm(x, scale, eps_) : rms_norm_composed(x, scale, eps_);
   }
 
-  double eps() const { return eps_; }  ///< added to the mean square, under the root
+  std::optional<NormFormula> norm() const override { return NormFormula{false, eps_, &scale}; }
 
   Parameter& scale;  ///< [width], starts as ones
 

@@ -2,11 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "expect.h"
+#include "handgrad/cli/bench.h"
 #include "handgrad/core/autograd.h"
 #include "handgrad/io/safetensors.h"
+#include "handgrad/models/gpt.h"
 #include "handgrad/nn/registry.h"
 #include "handgrad/train/check.h"
 #include "handgrad/view/trace.h"
@@ -97,6 +101,42 @@ TEST_CASE("trace: every parameter, gradient and activation, and the lines of eac
              deviation = file.read("act.final_norm.deviation").values();
   for (std::size_t i = 0; i < variance.size(); ++i)
     CHECK(std::abs(deviation[i] - std::sqrt(variance[i] + 1e-5)) < 1e-14);
+}
+
+TEST_CASE("a user's norm says what it is, a trace has its lines, and a matrix counts in the speed") {
+  struct Centered final : nn::Layer {
+    explicit Centered(std::int64_t width) : gain(param("gain", {width}, nn::constant(3))) {}
+    Tensor forward(const Tensor& x) override {
+      const Tensor centered = x - mean(x, kLast, KeepDim::yes);
+      return gain * centered / sqrt(mean(square(centered), kLast, KeepDim::yes) + 0.25);
+    }
+    std::optional<nn::NormFormula> norm() const override { return nn::NormFormula{true, 0.25, &gain}; }
+    Parameter& gain;
+  };
+  struct Gate final : nn::Layer {
+    explicit Gate(std::int64_t width) : W_gate(param("W_gate", {width, width}, nn::normal(0.1))) {}
+    Tensor forward(const Tensor& x) override { return x * sigmoid(matmul(x, W_gate)); }
+    Parameter& W_gate;
+  };
+  models::GptConfig config{.vocab_size = 5, .context_length = 4, .emb_dim = 4, .n_heads = 2, .n_layers = 1};
+  config.norm = [](std::int64_t width) { return std::make_unique<Centered>(width); };
+  config.ff = [](std::int64_t width) { return std::make_unique<Gate>(width); };
+  models::GptModel model(config);
+  std::map<std::string, std::vector<double>> arrays;
+  for (const auto& [name, array] :
+       view::trace(model, {.rows = 1, .cols = 3, .inputs = {0, 1, 2}, .targets = {1, 2, 3}}))
+    arrays[name] = array.values();
+  const std::vector<double>&variance = arrays["act.final_norm.variance"],
+        &deviation = arrays["act.final_norm.deviation"];
+  REQUIRE(variance.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(deviation[i] == doctest::Approx(std::sqrt(variance[i] + 0.25)).epsilon(1e-6));
+  for (std::size_t i = 0; i < 12; ++i)
+    CHECK(arrays["act.final_norm"][i] ==
+          doctest::Approx(3 * arrays["act.final_norm.normalized"][i]).epsilon(1e-5));
+
+  // Three passes of two operations for each number of four maps, the gate and the head, and attention's products.
+  CHECK(cli::step_flops(model, 2, 3) == 6 * (6 * (4 * 16 + 16 + 20) + 12 * 3 * 4));
 }
 
 TEST_CASE("trace --compare finds what differs, and what only one of two has") {

@@ -71,7 +71,7 @@ TEST_CASE("layer_norm and rms_norm: the numbers of their documentation, both for
     nn::RMSNorm rms(2, 0, form);
     expect::near(rms(Tensor::of({1, 7})), {0.2, 1.4});
   }
-  CHECK(nn::LayerNorm(3).eps() == 1e-5);
+  CHECK(nn::LayerNorm(3).norm()->eps == 1e-5);
   CHECK(nn::RMSNorm(3).type() == "rms_norm");
   CHECK(nn::LayerNorm(3).scale.name() == "scale");
 }

@@ -5,7 +5,6 @@
 
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/nn/layer_norm.h"
 #include "handgrad/view/recorded.h"
 #include "handgrad/view/text.h"
 
@@ -16,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostTokens = 64, kRowsForEps = 8;
 
-/// One LayerNorm's first call, row after row.
+/// A centered norm's first call, row after row.
 struct NormRows {
   std::string owner;
   double eps = 0;
@@ -28,8 +27,10 @@ std::vector<NormRows> norm_rows(const train::Run& run, const std::vector<std::in
   const FlushSubnormals flush;
   const NoGrad no_grad;
   const nn::EvalMode eval_mode(run.model());
-  RecordedModules modules(
-      [](const nn::Module& module) { return dynamic_cast<const nn::LayerNorm*>(&module) != nullptr; });
+  RecordedModules modules([](const nn::Module& module) {
+    const auto norm = module.norm();
+    return norm && norm->centered;
+  });
   {
     const nn::ModuleObserverGuard guard(modules);
     run.model()(Ids(ids, shape));
@@ -38,7 +39,7 @@ std::vector<NormRows> norm_rows(const train::Run& run, const std::vector<std::in
   for (const RecordedCall& call : modules.calls()) {
     const std::string& owner = call.module->path();
     if (std::any_of(norms.begin(), norms.end(), [&](auto& norm) { return norm.owner == owner; })) continue;
-    norms.push_back({owner, dynamic_cast<const nn::LayerNorm&>(*call.module).eps(), call.x, call.y});
+    norms.push_back({owner, call.module->norm()->eps, call.x, call.y});
   }
   return norms;
 }

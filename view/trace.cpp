@@ -7,14 +7,13 @@
 #include <limits>
 #include <map>
 
-#include "handgrad/nn/layer_norm.h"
 #include "handgrad/view/recorded.h"
 #include "handgrad/view/table.h"
 
 namespace handgrad::view {
 namespace {
 
-/// What modules returned, and the lines of each LayerNorm's arithmetic.
+/// What modules returned, and the lines of each centered norm's arithmetic.
 std::vector<io::NamedArray> activations_of(const RecordedModules& modules) {
   std::vector<io::NamedArray> arrays;
   std::map<std::string, int> calls;
@@ -25,8 +24,8 @@ std::vector<io::NamedArray> activations_of(const RecordedModules& modules) {
   };
   for (const RecordedCall& call : modules.calls()) {
     const std::string name = "act." + call.module->path();
-    if (const auto* norm = dynamic_cast<const nn::LayerNorm*>(call.module)) {
-      const LayerNormLines lines = layer_norm_lines(call.x, norm->eps());
+    if (const auto norm = call.module->norm(); norm && norm->centered) {
+      const LayerNormLines lines = layer_norm_lines(call.x, norm->eps);
       add(name + ".mean", lines.mean.to(call.x.dtype()));
       add(name + ".variance", lines.variance.to(call.x.dtype()));
       add(name + ".deviation", lines.deviation.to(call.x.dtype()));

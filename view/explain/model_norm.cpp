@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
-#include "handgrad/nn/layer_norm.h"
-#include "handgrad/nn/rms_norm.h"
+#include "handgrad/nn/module.h"
 #include "handgrad/view/explain/model_row.h"
 #include "handgrad/view/explain/page.h"
 #include "handgrad/view/text.h"
@@ -56,22 +55,33 @@ std::vector<Command> next_of(const ModelRequest& request, const ModelPass& pass)
   return next;
 }
 
-/// The page of a row of the norm. `parameters`: scale, and shift where the norm has one.
-Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, const char* operation,
-                         double eps, const std::vector<const Parameter*>& parameters) {
+/// Whether an operation's page has all parts of the norm.
+bool has_page(const nn::NormFormula& norm) {
+  return norm.scale != nullptr && (norm.shift != nullptr) == norm.centered;
+}
+
+/// The page of a row of the norm.
+Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, const nn::NormFormula& norm) {
   const std::int64_t row = pass.b * pass.tokens + pass.t;
-  const Parameter &scale = *parameters.front(), &last = *parameters.back();
-  Request typed{.operation = operation, .rows = {row_of(pass.x, row)}, .dtype = pass.x.dtype()};
-  for (const Parameter* parameter : parameters) typed.options[parameter->name()] = {parameter->values()};
+  const Parameter &scale = *norm.scale, &last = norm.centered ? *norm.shift : scale;
+  std::vector<const Parameter*> parameters{&scale};
+  Request typed{.operation = norm.centered ? "layer_norm" : "rms_norm",
+                .rows = {row_of(pass.x, row)},
+                .dtype = pass.x.dtype()};
+  typed.options["scale"] = {scale.values()};
+  if (norm.centered) {
+    parameters.push_back(norm.shift);
+    typed.options["shift"] = {norm.shift->values()};
+  }
   typed.options["upstream"] = {row_of(upstream_of(pass), row)};
-  typed.options["eps"] = {{eps}};
+  typed.options["eps"] = {{norm.eps}};
   typed.options["lr"] = {{request.lr}};
   const ModelNorm model{.title = model_title(pass, scale.numel()),
                         .loss = pass.loss,
                         .output = row_of(pass.y, row),
                         .scale_frozen = scale.frozen(),
                         .shift_frozen = last.frozen()};
-  Page page = parameters.size() == 2 ? layer_norm_page(typed, &model) : rms_norm_page(typed, &model);
+  Page page = norm.centered ? layer_norm_page(typed, &model) : rms_norm_page(typed, &model);
   add_all_rows(page.sheet(), pass, parameters);
 
   Json json{{"module", pass.path},
@@ -97,11 +107,8 @@ Explanation explain_norm(const ModelRequest& request, const ModelPass& pass, con
 
 Explanation explain_model(const ModelRequest& request) {
   const ModelPass pass = run_model(request);
-  if (const auto* norm = dynamic_cast<const nn::LayerNorm*>(pass.module))
-    return explain_norm(request, pass, "layer_norm", norm->eps(), {&norm->scale, &norm->shift});
-  if (const auto* norm = dynamic_cast<const nn::RMSNorm*>(pass.module))
-    return explain_norm(request, pass, "rms_norm", norm->eps(), {&norm->scale});
-  return explain_module(request, pass);
+  const auto norm = pass.module->norm();
+  return norm && has_page(*norm) ? explain_norm(request, pass, *norm) : explain_module(request, pass);
 }
 
 }  // namespace handgrad::view::explain
