@@ -5,6 +5,7 @@
 
 #include "handgrad/cli/progress.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/optim/registry.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::cli {
@@ -60,8 +61,7 @@ std::string data_line(const train::Run& run) {
 
 std::string training_line(const train::Run& run) {
   const optim::Schedule& schedule = run.trainer().schedule();
-  const std::string type(run.trainer().optimizer().type());
-  const std::string name = type == "sgd" ? "SGD" : type == "adam" ? "Adam" : type == "adamw" ? "AdamW" : type;
+  const std::string name = optim::label_of(run.trainer().optimizer().type());
   const std::string rate =
       schedule.type() == "constant"
           ? fmt::format("lr {:g}", schedule.options().lr)

@@ -8,6 +8,7 @@
 
 #include "handgrad/cli/terminal.h"
 #include "handgrad/core/error.h"
+#include "handgrad/optim/registry.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::cli {
@@ -92,8 +93,8 @@ void Progress::after_step(const train::Trainer& /*trainer*/, const train::StepRe
 
 /// Explains Adam's first step, in which all features move alike, whatever their gradients; only when it is so.
 void Progress::explain_first_step(const train::StepReport& report) {
-  const std::string type(run_.trainer().optimizer().type());
-  if (type != "adam" && type != "adamw") return;
+  const auto* optimizer = optim::optimizers().find(run_.trainer().optimizer().type());
+  if (optimizer == nullptr || !optimizer->traits.first_step_is_lr) return;
   std::size_t alike = 0, all = 0;
   for (const Moving& m : movement_.moving()) {
     for (std::size_t i = 0; i < m.start.size(); ++i, ++all)
@@ -109,7 +110,7 @@ void Progress::explain_first_step(const train::StepReport& report) {
           fmt::format(
               "At step 1 every feature moved by {:.4f}, the learning rate: {}'s first step has that size "
               "whatever the gradient. With SGD it would be lr * gradient (configs/toy_sgd.json).",
-              report.lr, type == "adam" ? "Adam" : "AdamW"),
+              report.lr, optimizer->traits.label),
           2, std::min<std::size_t>(terminal_columns(), 92)) +
       "\n";
 }

@@ -14,6 +14,17 @@
 
 namespace handgrad::io {
 
+/// What a registry's row says about a product before one is made: Product::Traits where there is such a type.
+template <class Product>
+struct RowTraits {
+  struct Type {};
+};
+template <class Product>
+requires requires { typename Product::Traits; }
+struct RowTraits<Product> {
+  using Type = typename Product::Traits;
+};
+
 /// Makes a `Product` from a config's object and from what its surroundings know (`Args`).
 template <class Product, class... Args>
 class Registry {
@@ -23,11 +34,14 @@ class Registry {
   /// product.
   using Factory = std::function<std::unique_ptr<Product>(Fields& fields, Args... args)>;
 
+  using Traits = typename RowTraits<Product>::Type;  ///< of a row; most products have none
+
   /// A type and who makes it.
   struct Row {
-    std::string type;  ///< the value of "type" in a config
-    Factory factory;   ///< makes it
-    std::string doc;   ///< one sentence
+    std::string type;    ///< the value of "type" in a config
+    Factory factory;     ///< makes it
+    std::string doc;     ///< one sentence
+    Traits traits = {};  ///< what is known before one is made
   };
 
   /// `what`: how messages call a product, "norm". `usual`: the type of an object that names none; empty: it
@@ -36,11 +50,11 @@ class Registry {
       : what_(std::move(what)), usual_(std::move(usual)), rows_(std::move(rows)) {}
 
   /// ValueError when the type is empty or known already.
-  void add(std::string type, Factory factory, std::string doc = "") {
+  void add(std::string type, Factory factory, std::string doc = "", Traits traits = {}) {
     if (type.empty() || find(type) != nullptr)
       throw ValueError("registry",
                        "the type of a " + what_ + " must be new and not empty, got \"" + type + "\"");
-    rows_.push_back({std::move(type), std::move(factory), std::move(doc)});
+    rows_.push_back({std::move(type), std::move(factory), std::move(doc), std::move(traits)});
   }
 
   /// In the order in which they were added.
@@ -50,6 +64,12 @@ class Registry {
     std::vector<std::string> names;
     for (const Row& row : rows_) names.push_back(row.type);
     return names;
+  }
+  /// The row of a type; nullptr when there is none.
+  const Row* find(std::string_view type) const {
+    for (const Row& row : rows_)
+      if (row.type == type) return &row;
+    return nullptr;
   }
   const std::string& what() const { return what_; }  ///< how messages call a product: "norm"
 
@@ -78,11 +98,6 @@ class Registry {
     for (const Row& row : rows_) key.choice_docs.push_back(row.doc);
     if (!usual_.empty()) key.fallback = usual_;
     return key;
-  }
-  const Row* find(std::string_view type) const {
-    for (const Row& row : rows_)
-      if (row.type == type) return &row;
-    return nullptr;
   }
 
   std::string what_, usual_;

@@ -1,6 +1,7 @@
 #include "handgrad/optim/adam.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "handgrad/core/kernels/update_rows.h"
 #include "handgrad/optim/ranges.h"
@@ -28,7 +29,7 @@ double power(double base, std::int64_t exponent) {
 }  // namespace
 
 Adam::Adam(Parameters parameters, const AdamOptions& options, Decay decay)
-    : Optimizer(std::move(parameters), {"exp_avg", "exp_avg_sq"}),
+    : Optimizer(std::move(parameters), {std::begin(kStates), std::end(kStates)}),
       options_(checked(options, decay == Decay::coupled ? "adam" : "adamw")),
       decay_(decay) {}
 

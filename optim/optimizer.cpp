@@ -32,9 +32,9 @@ Parameters each_once(Parameters parameters) {
 
 }  // namespace
 
-Optimizer::Optimizer(Parameters parameters, std::vector<const char*> state_names)
+Optimizer::Optimizer(Parameters parameters, std::vector<OptimizerState> states)
     : parameters_(each_once(std::move(parameters))),
-      state_names_(std::move(state_names)),
+      kept_(std::move(states)),
       states_(parameters_.size()),
       jobs_(parameters_.size()) {
   cut_into_slices();
@@ -88,7 +88,7 @@ Optimizer::Job Optimizer::job_for(std::size_t i, double lr, double grad_scale) {
   job.grad_scale = grad_scale;
   job.dtype = parameter.dtype();
   job.decay = parameter.decay();
-  for (std::size_t k = 0; k < state_names_.size(); ++k) {
+  for (std::size_t k = 0; k < kept_.size(); ++k) {
     if (!state.arrays[k].defined()) state.arrays[k] = Array::zeros(parameter.shape(), parameter.dtype());
     job.state[k] = raw(state.arrays[k]);
   }
@@ -106,8 +106,8 @@ std::vector<io::NamedArray> Optimizer::state() const {
     Array count({1}, DType::int32);
     *count.mutable_data<std::int32_t>() = static_cast<std::int32_t>(state.updates);
     all.push_back({parameters_[i].name + ".step", std::move(count)});
-    for (std::size_t k = 0; k < state_names_.size(); ++k) {
-      all.push_back({parameters_[i].name + "." + state_names_[k], state.arrays[k]});
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      all.push_back({parameters_[i].name + "." + kept_[k].name, state.arrays[k]});
     }
   }
   return all;
@@ -139,8 +139,8 @@ void Optimizer::load_state(const std::vector<io::NamedArray>& given, const std::
         throw Error(source, fmt::format("{}.step must be at least 1, got {}", named.name, loaded[i].updates));
       }
     }
-    for (std::size_t k = 0; k < state_names_.size(); ++k) {
-      const std::string name = named.name + "." + state_names_[k];
+    for (std::size_t k = 0; k < kept_.size(); ++k) {
+      const std::string name = named.name + "." + kept_[k].name;
       const Array* array = take(name);
       if (array == nullptr) {
         report.missing(name);

@@ -17,6 +17,15 @@ using Parameters = std::vector<nn::NamedParameter>;
 /// What an optimizer keeps of every parameter at most: Adam's two moments.
 inline constexpr int kMaxStates = 2;
 
+/// What a state averages: the gradient, or its square. `inspect --of first_moment` reads the former.
+enum class Moment { first, second };
+
+/// An array that an optimizer keeps of each parameter.
+struct OptimizerState {
+  const char* name;  ///< in checkpoints, after the parameter's: "exp_avg"; a string literal
+  Moment moment;     ///< how readers of a run ask for it
+};
+
 /// Base of SGD, Adam and AdamW. It keeps one state for each parameter: a parameter that appears under several
 /// names (tied weights) has one state, one update, and the first of its names.
 ///
@@ -25,9 +34,16 @@ inline constexpr int kMaxStates = 2;
 /// alone too. Gradients are read and never written.
 class Optimizer {
  public:
-  /// The parameters must outlive the optimizer and keep their shapes and types. `state_names`: the arrays
-  /// that are kept of each, such as "exp_avg"; at most kMaxStates, string literals. They are zeros at first.
-  Optimizer(Parameters parameters, std::vector<const char*> state_names);
+  /// What its row in the registry tells the readers of a run.
+  struct Traits {
+    std::string label = {};                   ///< in sentences: "AdamW"
+    std::vector<OptimizerState> states = {};  ///< all that it may keep
+    bool first_step_is_lr = false;            ///< the first update has the size of lr, whatever the gradient
+  };
+
+  /// The parameters must outlive the optimizer and keep their shapes and types. `states`: the
+  /// arrays that are kept of each, at most kMaxStates; zeros at first.
+  Optimizer(Parameters parameters, std::vector<OptimizerState> states);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -97,7 +113,7 @@ class Optimizer {
   Job job_for(std::size_t i, double lr, double grad_scale);
 
   Parameters parameters_;
-  std::vector<const char*> state_names_;
+  std::vector<OptimizerState> kept_;
   std::vector<State> states_;
   std::vector<std::string> skipped_;
   std::vector<Job> jobs_;            // of the step at work

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "handgrad/optim/adam.h"
 #include "handgrad/optim/sgd.h"
 
@@ -84,13 +87,33 @@ std::unique_ptr<Schedule> make_schedule(io::Fields& fields, const ScheduleContex
 }  // namespace
 
 io::Registry<Optimizer, const Parameters&>& optimizers() {
+  const std::vector<OptimizerState> moments(std::begin(Adam::kStates), std::end(Adam::kStates));
   static io::Registry<Optimizer, const Parameters&> registry(
       "optimizer", "adamw",
-      {{"sgd", make_sgd, "against the gradient, with momentum if wanted"},
-       {"adam", make_adam<Decay::coupled>,
-        "steps of about lr for every parameter, whatever its gradient's size"},
-       {"adamw", make_adam<Decay::decoupled>, "Adam, with weight decay apart from the gradient"}});
+      {{"sgd", make_sgd, "against the gradient, with momentum if wanted", {"SGD", {Sgd::kMomentum}}},
+       {"adam",
+        make_adam<Decay::coupled>,
+        "steps of about lr for every parameter, whatever its gradient's size",
+        {"Adam", moments, true}},
+       {"adamw",
+        make_adam<Decay::decoupled>,
+        "Adam, with weight decay apart from the gradient",
+        {"AdamW", moments, true}}});
   return registry;
+}
+
+std::string label_of(std::string_view type) {
+  const auto* row = optimizers().find(type);
+  return row == nullptr || row->traits.label.empty() ? std::string(type) : row->traits.label;
+}
+
+std::vector<std::string> states_of(Moment moment) {
+  std::vector<std::string> names;
+  for (const auto& row : optimizers().rows())
+    for (const OptimizerState& state : row.traits.states)
+      if (state.moment == moment && std::find(names.begin(), names.end(), state.name) == names.end())
+        names.emplace_back(state.name);
+  return names;
 }
 
 io::Registry<Schedule, const ScheduleContext&>& schedules() {

@@ -42,8 +42,9 @@ void update_rows(const SgdOptions& options, void* value, void* momentum, const v
 }  // namespace
 
 Sgd::Sgd(Parameters parameters, const SgdOptions& options)
-    : Optimizer(std::move(parameters), checked(options).momentum == 0 ? std::vector<const char*>{}
-                                                                      : std::vector<const char*>{"momentum"}),
+    : Optimizer(std::move(parameters), checked(options).momentum == 0
+                                           ? std::vector<OptimizerState>{}
+                                           : std::vector<OptimizerState>{kMomentum}),
       options_(options) {}
 
 void Sgd::update(const Job& job, std::int64_t begin, std::int64_t end) const {

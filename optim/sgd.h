@@ -24,6 +24,8 @@ struct SgdOptions {
 /// effect at once. State: NAME.momentum, if there is momentum.
 class Sgd final : public Optimizer {
  public:
+  static constexpr OptimizerState kMomentum = {"momentum", Moment::first};
+
   /// ValueError for a negative or infinite number, momentum or dampening of 1 or more, and Nesterov without
   /// momentum or with dampening.
   Sgd(Parameters parameters, const SgdOptions& options);

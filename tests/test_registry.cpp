@@ -13,6 +13,8 @@
 #include "handgrad/models/gpt.h"
 #include "handgrad/models/registry.h"
 #include "handgrad/nn/registry.h"
+#include "handgrad/optim/registry.h"
+#include "handgrad/train/history.h"
 
 using namespace handgrad;
 using io::ConfigError;
@@ -205,4 +207,43 @@ TEST_CASE("models: every key of a GPT is described, with those of every norm") {
                                           "/model/ff/type of gpt \"feed_forward\"",
                                           "/model/ff/hidden of feed_forward ",
                                           "/model/ff/activation of feed_forward \"gelu\""});
+}
+
+TEST_CASE("optimizers: rows declare every state that is kept, and a user's row is read like ours") {
+  struct Average final : optim::Optimizer {
+    explicit Average(optim::Parameters parameters)
+        : Optimizer(std::move(parameters), {{"square_avg", optim::Moment::second}}) {}
+    std::string_view type() const override { return "test_average"; }
+    double lr() const override { return 1; }
+    double weight_decay() const override { return 0; }
+    void update(const Job& job, std::int64_t begin, std::int64_t end) const override {
+      for (std::int64_t i = begin; i < end; ++i) static_cast<float*>(job.state[0])[i] += 1;
+    }
+  };
+  optim::optimizers().add(
+      "test_average",
+      [](io::Fields&, const optim::Parameters& parameters) { return std::make_unique<Average>(parameters); },
+      "for this test", {"the average", {{"square_avg", optim::Moment::second}}});
+  CHECK(optim::label_of("test_average") == "the average");
+  CHECK(optim::label_of("adamw") == "AdamW");
+  CHECK(optim::label_of("unknown") == "unknown");
+  CHECK(optim::states_of(optim::Moment::first) == std::vector<std::string>{"momentum", "exp_avg"});
+  CHECK(train::state_names(train::Quantity::second_moment) ==
+        std::vector<std::string>{"exp_avg_sq", "square_avg"});
+  for (const auto& row : optim::optimizers().rows()) {
+    CAPTURE(row.type);
+    Parameter value("value", Tensor::ones({3}));
+    sum(value).backward();
+    const nlohmann::json config =
+        row.type == "sgd" ? nlohmann::json{{"momentum", 0.9}} : nlohmann::json::object();
+    io::Fields fields(config);
+    const auto optimizer = row.factory(fields, {{"value", &value, nullptr}});
+    CHECK(optimizer->type() == row.type);
+    optimizer->step(0.1);
+    std::vector<std::string> kept, declared{"value.step"};
+    for (const io::NamedArray& array : optimizer->state()) kept.push_back(array.name);
+    for (const optim::OptimizerState& state : row.traits.states)
+      declared.push_back(std::string("value.") + state.name);
+    CHECK(kept == declared);
+  }
 }

@@ -6,18 +6,13 @@
 #include <cmath>
 #include <set>
 
+#include "handgrad/optim/registry.h"
 #include "handgrad/train/checkpoint.h"
 
 namespace handgrad::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What optimizers call it in their state.
-std::vector<std::string> state_names(Quantity of) {
-  return of == Quantity::first_moment ? std::vector<std::string>{"exp_avg", "momentum"}
-                                      : std::vector<std::string>{"exp_avg_sq"};
-}
 
 /// An update may be the difference of two float32 numbers, which needs more digits.
 DType dtype_for(Quantity of, DType recorded) { return of == Quantity::update ? DType::float64 : recorded; }
@@ -28,6 +23,10 @@ const std::vector<std::string>& quantity_names() {
   static const std::vector<std::string> names = {"value", "gradient", "update", "first_moment",
                                                  "second_moment"};
   return names;
+}
+
+std::vector<std::string> state_names(Quantity of) {
+  return optim::states_of(of == Quantity::first_moment ? optim::Moment::first : optim::Moment::second);
 }
 
 const std::string& name_of(Quantity quantity) { return quantity_names()[static_cast<std::size_t>(quantity)]; }

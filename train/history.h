@@ -18,13 +18,15 @@
 
 namespace handgrad::train {
 
-/// What is looked at of a parameter. first_moment: Adam's exp_avg, or SGD's momentum; second_moment: Adam's exp_avg_sq.
+/// What is looked at of a parameter. first_moment, second_moment: the states of optim::Moment, such as Adam's exp_avg and exp_avg_sq.
 enum class Quantity { value, gradient, update, first_moment, second_moment };
 
 /// Their words, in that order: "value", "gradient", "update", "first_moment", "second_moment".
 const std::vector<std::string>& quantity_names();
 /// "gradient"
 const std::string& name_of(Quantity quantity);
+/// What registered optimizers call a moment in their state: "exp_avg", "momentum".
+std::vector<std::string> state_names(Quantity of);
 
 /// The numbers of one parameter at one step.
 struct HistoryStep {

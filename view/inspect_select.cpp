@@ -83,9 +83,8 @@ Operand recorded_names(const train::History& history) {
     throw Error(where, fmt::format("there is no {} yet: checkpoints hold it, and this run has none", of), {},
                 "`of` value, gradient or update; train with `set` train.checkpoint_every=100");
   const Patterns kept = history.moments();
-  const bool keeps = std::any_of(kept.begin(), kept.end(), [&](const std::string& state) {
-    return (history.of() == train::Quantity::second_moment) == (state == "exp_avg_sq");
-  });
+  const Patterns names = train::state_names(history.of());
+  const bool keeps = std::find_first_of(kept.begin(), kept.end(), names.begin(), names.end()) != kept.end();
   if (keeps) throw Error(where, fmt::format("there is no {} of {}: it was never updated", of, name));
   throw Error(
       where, fmt::format("there is no {}: its optimizer, {}, does not keep it", of, history.optimizer_type()),
