@@ -17,12 +17,13 @@ namespace handgrad::io {
 /// What a registry's row says about a product before one is made: Product::Traits where there is such a type.
 template <class Product>
 struct RowTraits {
-  struct Type {};
+  struct Type {};  ///< nothing
 };
+/// Of a product that has traits.
 template <class Product>
 requires requires { typename Product::Traits; }
 struct RowTraits<Product> {
-  using Type = typename Product::Traits;
+  using Type = typename Product::Traits;  ///< the product's
 };
 
 /// Makes a `Product` from a config's object and from what its surroundings know (`Args`).

@@ -9,7 +9,9 @@ class Module;
 
 /// What the first numbers of a parameter are drawn from. Made by `uniform`, `normal` or `constant`.
 struct Distribution {
-  enum class Type { uniform, normal, constant } type;
+  /// Its family.
+  enum class Type { uniform, normal, constant };
+  Type type;                 ///< what `size` means
   double size;               ///< the bound, the standard deviation, or the number itself
   bool ends_branch = false;  ///< of the last Linear of a residual branch, x + branch(x)
   bool is_default = false;   ///< `set_init` may choose another: the layer has no opinion

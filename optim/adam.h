@@ -31,6 +31,7 @@ enum class Decay { coupled, decoupled };
 /// State: NAME.exp_avg, NAME.exp_avg_sq.
 class Adam final : public Optimizer {
  public:
+  /// What it remembers of each parameter: the means of its gradient and of its square.
   static constexpr OptimizerState kStates[] = {{"exp_avg", Moment::first}, {"exp_avg_sq", Moment::second}};
 
   /// ValueError for a negative or infinite number, and for betas of 1 or more.

@@ -24,6 +24,7 @@ struct SgdOptions {
 /// effect at once. State: NAME.momentum, if there is momentum.
 class Sgd final : public Optimizer {
  public:
+  /// What it remembers of each parameter, with momentum.
   static constexpr OptimizerState kMomentum = {"momentum", Moment::first};
 
   /// ValueError for a negative or infinite number, momentum or dampening of 1 or more, and Nesterov without
