@@ -21,11 +21,11 @@ int print(const Times& times, bool json) {
 }  // namespace
 
 Verb bench_verb() {
-  struct Request {
+  struct BenchRequest {
     bool json = false;
     ConfigOptions config;
   };
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<BenchRequest>();
   const Option json{"--json", "", "as JSON", &request->json};
   return {.name = "bench",
           .purpose = "measure how long operations and training steps take",

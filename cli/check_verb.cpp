@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct CheckRequest {
   ConfigOptions config;
   std::string layer, weights;
   std::int64_t width = 8;
@@ -44,7 +44,7 @@ Json to_json(const GradCheckReport& report, double tolerance) {
 }
 
 /// The layer as the model would have it: its width, and its keys where the model names that layer.
-GradCheckReport layer_report(const Request& request, const Json& model) {
+GradCheckReport layer_report(const CheckRequest& request, const Json& model) {
   Json keys = Json::object();
   for (const char* place : {"norm", "ff"})
     if (model.contains(place) && model[place].value("type", "") == request.layer) keys = model[place];
@@ -53,7 +53,7 @@ GradCheckReport layer_report(const Request& request, const Json& model) {
                             request.options);
 }
 
-GradCheckReport report_for(const Request& request) {
+GradCheckReport report_for(const CheckRequest& request) {
   if (request.layer.empty() && request.config.config.empty())
     throw ValueError("check", "needs a config, or --layer and a layer's type", {},
                      io::program_name() + " check configs/toy.json");
@@ -67,7 +67,7 @@ GradCheckReport report_for(const Request& request) {
   return train::check_model(run, request.options, !request.weights.empty());
 }
 
-int check(const Request& request) {
+int check(const CheckRequest& request) {
   request.config.apply_threads();
   const GradCheckReport report = report_for(request);
   if (request.json) {
@@ -96,7 +96,7 @@ int check(const Request& request) {
 }  // namespace
 
 Verb check_verb() {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<CheckRequest>();
   return {
       .name = "check",
       .purpose = "gradients against finite differences, of a config's model or of one layer",

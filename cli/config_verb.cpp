@@ -46,11 +46,11 @@ int show(const ConfigOptions& options, bool json) {
 }  // namespace
 
 Verb config_verb() {
-  struct Request {
+  struct ConfigRequest {
     ConfigOptions config;
     bool json = false;
   };
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<ConfigRequest>();
   return {.name = "config",
           .purpose = "the keys of configs, and the values of one",
           .group = Group::files,

@@ -15,13 +15,13 @@ namespace {
 
 constexpr double kMost = 1 << 30;  // tokens
 
-struct Request {
+struct GenerateRequest {
   std::string run, prompt;
   models::GenerateOptions options;
   bool json = false;
 };
 
-int generate_text(const Request& request) {
+int generate_text(const GenerateRequest& request) {
   const train::TrainedModel trained = train::open_model(request.run);
   const data::Tokenizer* tokenizer = trained.tokenizer.get();
   if (tokenizer == nullptr)
@@ -50,7 +50,7 @@ int generate_text(const Request& request) {
 }  // namespace
 
 Verb generate_verb() {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<GenerateRequest>();
   models::GenerateOptions& options = request->options;
   return {
       .name = "generate",

@@ -12,12 +12,12 @@ namespace handgrad::cli {
 
 namespace {
 
-struct Request {
+struct InspectRequest {
   std::string path, format = "table", of = "value";
   view::InspectOptions options;
 };
 
-int inspect(Request& request) {
+int inspect(InspectRequest& request) {
   using Format = view::InspectOptions::Format;
   request.options.format = request.format == "csv"    ? Format::csv
                            : request.format == "json" ? Format::json
@@ -33,7 +33,7 @@ int inspect(Request& request) {
 }  // namespace
 
 Verb inspect_verb() {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<InspectRequest>();
   view::InspectOptions& options = request->options;
   return {
       .name = "inspect",

@@ -117,11 +117,11 @@ int print_layers(const std::vector<std::string>& names, bool json) {
 }  // namespace
 
 Verb layers_verb() {
-  struct Request {
+  struct LayersRequest {
     std::vector<std::string> names;
     bool json = false;
   };
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<LayersRequest>();
   return {.name = "layers",
           .purpose = "models, norms, optimizers, ... that a config may name, and their keys",
           .group = Group::look,

@@ -13,18 +13,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Request {
+struct ReportRequest {
   std::string run, other, out;
 };
 
 /// In the run's own folder; that of two runs, which belongs to neither, where the program was called.
-fs::path out_of(const Request& request) {
+fs::path out_of(const ReportRequest& request) {
   if (!request.out.empty()) return request.out;
   if (request.other.empty()) return fs::path(request.run) / view::kReportFile;
   return train::run_name(request.run) + "-and-" + train::run_name(request.other) + ".html";
 }
 
-int report(const Request& request) {
+int report(const ReportRequest& request) {
   std::vector<fs::path> runs{request.run};
   if (!request.other.empty()) runs.push_back(request.other);
   const fs::path out = out_of(request);
@@ -36,7 +36,7 @@ int report(const Request& request) {
 }  // namespace
 
 Verb report_verb() {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<ReportRequest>();
   return {.name = "report",
           .purpose = "one page with all of a run, or two runs side by side",
           .group = Group::look,

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Request {
+struct TraceRequest {
   ConfigOptions config;
   std::string out, graph, weights, batch;
   std::optional<std::int64_t> depth;
@@ -34,14 +34,14 @@ struct Request {
   bool overwrite = false;
 };
 
-int compare(const Request& request) {
+int compare(const TraceRequest& request) {
   const view::TraceComparison comparison = view::compare_traces(request.compare[0], request.compare[1]);
   fmt::print("A  {}\nB  {}\n\n{}", request.compare[0], request.compare[1],
              view::text(comparison, request.tolerance));
   return comparison.equal(request.tolerance) ? 0 : 1;
 }
 
-void check(const Request& request) {
+void check(const TraceRequest& request) {
   if (request.config.config.empty())
     throw ValueError("trace", "needs a run or a config, or two files to compare", {},
                      io::program_name() + " trace configs/toy.json --out toy.safetensors");
@@ -66,7 +66,7 @@ void print_numbers(const std::vector<io::NamedArray>& arrays, const std::string&
 }
 
 /// Draws the graph, and says what was drawn.
-std::string write_graph(const Request& request, const view::RecordedGraph& graph,
+std::string write_graph(const TraceRequest& request, const view::RecordedGraph& graph,
                         const models::Model& model) {
   const auto parameters = model.named_parameters();
   const view::GraphDrawing drawing = view::draw(graph, parameters, request.config.config, request.depth);
@@ -79,7 +79,7 @@ std::string write_graph(const Request& request, const view::RecordedGraph& graph
   return said;
 }
 
-int write_trace(const Request& request) {
+int write_trace(const TraceRequest& request) {
   check(request);
   request.config.apply_threads();
   const fs::path path = request.config.config;
@@ -119,7 +119,7 @@ int write_trace(const Request& request) {
 }  // namespace
 
 Verb trace_verb() {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<TraceRequest>();
   return {
       .name = "trace",
       .purpose = "every number of one forward and backward pass, or its graph; or compare two",

@@ -1,5 +1,6 @@
 // handgrad train CONFIG
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <filesystem>
@@ -156,6 +157,20 @@ void leave_page(const train::Run& run, const fs::path& folder, LiveServer* serve
     or_warn(log, "the page that is served is not the last", [&] { server->finish(data); });
 }
 
+/// Logs parameters that have no gradient, which train.allow_unused allows.
+class SkippedLog final : public train::StepObserver {
+ public:
+  explicit SkippedLog(Log& log) : log_(log) {}
+  void after_step(const train::Trainer& /*trainer*/, const train::StepReport& report) override {
+    if (!report.skipped.empty())
+      log_.warn(fmt::format("no gradient in step {}, not updated: {}", report.step,
+                            fmt::join(report.skipped, ", ")));
+  }
+
+ private:
+  Log& log_;
+};
+
 train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer* server, Progress& progress,
                             Log& log, const std::atomic<bool>& stop) {
   log.info(fmt::format("step {} of {}", run.trainer().step_count(), run.steps()));
@@ -166,6 +181,8 @@ train::Ending train_session(train::Run& run, train::RunFolder folder, LiveServer
       run.trainer().add_observer(*server);  // before the terminal, which may wait for a key
       server->show(path);
     }
+    SkippedLog skipped(log);
+    run.trainer().add_observer(skipped);
     run.trainer().add_observer(progress);
     const train::Ending ending = session.train();
     progress.clear_line();

@@ -100,15 +100,15 @@ void SafetensorsReader::read_bytes(std::uint64_t begin, void* data, std::uint64_
   }
 }
 
-const SafetensorsReader::Entry* SafetensorsReader::find(std::string_view name) const {
+const SafetensorsReader::TensorEntry* SafetensorsReader::find(std::string_view name) const {
   const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
+      std::find_if(entries_.begin(), entries_.end(), [&](const TensorEntry& e) { return e.name == name; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
 // The stored numbers block by block, each through `convert`; so nothing is held twice.
 template <class From, class To, class Convert>
-void SafetensorsReader::read_converted(const Entry& entry, To* to, const Convert& convert) const {
+void SafetensorsReader::read_converted(const TensorEntry& entry, To* to, const Convert& convert) const {
   constexpr std::uint64_t kBlock = 8192;
   From block[kBlock];
   const auto count = static_cast<std::uint64_t>(entry.shape.numel());
@@ -119,7 +119,7 @@ void SafetensorsReader::read_converted(const Entry& entry, To* to, const Convert
   }
 }
 
-Array SafetensorsReader::read(const Entry& entry) const {
+Array SafetensorsReader::read(const TensorEntry& entry) const {
   const auto plain = [&](auto zero) {
     using T = decltype(zero);
     Array array(entry.shape, dtype_of<T>());
@@ -150,7 +150,7 @@ Array SafetensorsReader::read(const Entry& entry) const {
 }
 
 Array SafetensorsReader::read(std::string_view name) const {
-  const Entry* entry = find(name);
+  const TensorEntry* entry = find(name);
   if (entry == nullptr) throw Error(quoted(path_), fmt::format("there is no tensor {}", name));
   return read(*entry);
 }
@@ -158,7 +158,7 @@ Array SafetensorsReader::read(std::string_view name) const {
 std::vector<NamedArray> SafetensorsReader::read_all() const {
   std::vector<NamedArray> arrays;
   arrays.reserve(entries_.size());
-  for (const Entry& entry : entries_) arrays.push_back({entry.name, read(entry)});
+  for (const TensorEntry& entry : entries_) arrays.push_back({entry.name, read(entry)});
   return arrays;
 }
 

@@ -29,7 +29,7 @@ using Metadata = std::map<std::string, std::string>;
 class SafetensorsReader {
  public:
   /// What the header says of a tensor.
-  struct Entry {
+  struct TensorEntry {
     std::string name;   ///< unique in a file
     std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
     Shape shape;        ///< [] for a scalar
@@ -46,16 +46,16 @@ class SafetensorsReader {
 
   const std::filesystem::path& path() const { return path_; }  ///< as it was given
   /// In the order of their places in the file.
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<TensorEntry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }  ///< empty when the file has none
   /// nullptr when there is none of that name.
-  const Entry* find(std::string_view name) const;
+  const TensorEntry* find(std::string_view name) const;
 
   /// @{ The numbers of one tensor. F32 becomes float32, F64 float64, I32 int32; BF16 and F16 are widened to
   /// float32; I64 becomes int32 when every number fits, else Error. Error when there is none of that name,
   /// and naming the type when it is none of these.
   Array read(std::string_view name) const;
-  Array read(const Entry& entry) const;
+  Array read(const TensorEntry& entry) const;
   /// @}
   /// All tensors, in order.
   std::vector<NamedArray> read_all() const;
@@ -64,10 +64,10 @@ class SafetensorsReader {
   void read_header();
   void read_bytes(std::uint64_t begin, void* data, std::uint64_t bytes) const;
   template <class From, class To, class Convert>
-  void read_converted(const Entry& entry, To* to, const Convert& convert) const;
+  void read_converted(const TensorEntry& entry, To* to, const Convert& convert) const;
 
   std::filesystem::path path_;
-  std::vector<Entry> entries_;
+  std::vector<TensorEntry> entries_;
   Metadata metadata_;
   int file_ = -1;
   std::uint64_t data_begin_ = 0;  // place in the file

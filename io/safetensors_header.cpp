@@ -14,7 +14,7 @@
 namespace handgrad::io {
 namespace {
 
-using Entry = SafetensorsReader::Entry;
+using TensorEntry = SafetensorsReader::TensorEntry;
 constexpr const char* kMetadata = "__metadata__";
 
 // A state machine over the parser's events: it stores only the entries and rejects anything else where it occurs,
@@ -122,7 +122,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
       throw_tensor(name_,
                    fmt::format("data_offsets end before they begin: [{}, {}]", offsets_[0], offsets_[1]));
     }
-    Entry entry{name_, dtype_, Shape{}, offsets_[0], offsets_[1]};
+    TensorEntry entry{name_, dtype_, Shape{}, offsets_[0], offsets_[1]};
     std::uint64_t bytes = type_bytes;
     bool overflow = false;
     for (const std::uint64_t size : shape_) {
@@ -148,9 +148,9 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
 
 // Tensors must be contiguous and fill the data.
 void check_places(const SafetensorsHeader& header, std::uint64_t data_bytes, const std::string& source) {
-  const Entry* before = nullptr;
+  const TensorEntry* before = nullptr;
   std::uint64_t end = 0;
-  for (const Entry& entry : header.entries) {
+  for (const TensorEntry& entry : header.entries) {
     if (entry.begin < end) {
       throw Error(source, fmt::format("tensors {} and {} overlap", before->name, entry.name));
     }
@@ -199,7 +199,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   SafetensorsHeader header;
   HeaderEvents events(header, source);
   nlohmann::json::sax_parse(text.begin(), text.end(), &events);
-  std::sort(header.entries.begin(), header.entries.end(), [](const Entry& a, const Entry& b) {
+  std::sort(header.entries.begin(), header.entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   check_places(header, data_bytes, source);

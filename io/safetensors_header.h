@@ -15,8 +15,8 @@ std::uint64_t safetensors_type_bytes(std::string_view dtype);
 
 /// What a header says.
 struct SafetensorsHeader {
-  std::vector<SafetensorsReader::Entry> entries;  ///< in the order of their places
-  Metadata metadata;                              ///< empty when there is none
+  std::vector<SafetensorsReader::TensorEntry> entries;  ///< in the order of their places
+  Metadata metadata;                                    ///< empty when there is none
 };
 
 /// From the header's text and the size of the data behind it. Error, its subject `source`, for everything

@@ -11,12 +11,12 @@ std::unique_ptr<Layer> make() {
   return std::make_unique<T>();
 }
 
-struct Row {
+struct NamedActivation {
   const char* name;
   std::unique_ptr<Layer> (*make)();
 };
 
-constexpr Row kActivations[] = {
+constexpr NamedActivation kActivations[] = {
     {"gelu", make<Gelu>},
     {"gelu_exact",
      []() -> std::unique_ptr<Layer> { return std::make_unique<Gelu>(handgrad::GeluForm::exact); }},
@@ -30,12 +30,12 @@ constexpr Row kActivations[] = {
 
 std::vector<std::string> activation_names() {
   std::vector<std::string> names;
-  for (const Row& row : kActivations) names.emplace_back(row.name);
+  for (const NamedActivation& row : kActivations) names.emplace_back(row.name);
   return names;
 }
 
 std::unique_ptr<Layer> make_activation(std::string_view name) {
-  for (const Row& row : kActivations)
+  for (const NamedActivation& row : kActivations)
     if (row.name == name) return row.make();
   throw ValueError("activation", "unknown activation \"" + std::string(name) + "\"" +
                                      io::did_you_mean(name, activation_names()));

@@ -39,10 +39,10 @@ Tensor MultiHeadAttention::forward(const Tensor& x) {
     const Tensor qkv = concat({W_query(x), W_key(x), W_value(x)}, kLast);
     return out_proj(causal_attention_composed(qkv, n_heads_, drop_rate));
   }
-  return out_proj(causal_attention(joined_projections(x), n_heads_, drop_rate));
+  return out_proj(causal_attention(fused_qkv(x), n_heads_, drop_rate));
 }
 
-Tensor MultiHeadAttention::joined_projections(const Tensor& x) {
+Tensor MultiHeadAttention::fused_qkv(const Tensor& x) {
   Linear* const maps[] = {&W_query, &W_key, &W_value};
   for (std::size_t i = 0; i < 3; ++i) {
     weights_[i] = maps[i]->weight;

@@ -47,7 +47,7 @@ class MultiHeadAttention final : public Layer {
   /// @}
 
  private:
-  Tensor joined_projections(const Tensor& x);
+  Tensor fused_qkv(const Tensor& x);
 
   int n_heads_;
   double drop_rate_;

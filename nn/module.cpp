@@ -59,7 +59,7 @@ void Module::check_name(const std::string& name) const {
                                    ", got \"" + name + "\"");
   };
   if (name.empty() || name.find('.') != std::string::npos) throw_error("have a letter and no dot");
-  for (const Entry& entry : parameters_)
+  for (const Declared& entry : parameters_)
     if (entry.name == name) throw_error("be new in its module");
   for (const auto& child : children_)
     if (child->name_ == name) throw_error("be new in its module");
@@ -117,7 +117,7 @@ std::vector<NamedParameter> Module::named_parameters(TiedNames names) const {
   std::vector<NamedParameter> found;
   std::unordered_set<const Parameter*> seen;
   walk_named("", [&](const std::string& path, const Module& module) {
-    for (const Entry& entry : module.parameters_)
+    for (const Declared& entry : module.parameters_)
       if (seen.insert(entry.parameter).second || names == TiedNames::all)
         found.push_back({joined(path, entry.name), entry.parameter, &module});
   });
@@ -145,7 +145,7 @@ Parameter* Module::find_parameter(std::string_view name) const {
 }
 
 Distribution* Module::start(const Parameter& parameter) const {
-  for (const Entry& entry : parameters_)
+  for (const Declared& entry : parameters_)
     if (entry.parameter == &parameter) return entry.start.get();
   return nullptr;
 }
@@ -164,7 +164,7 @@ std::int64_t Module::parameter_count() const {
 
 double Module::flops_per_token(std::int64_t /*cols*/) const {
   double flops = 0;
-  for (const Entry& entry : parameters_)
+  for (const Declared& entry : parameters_)
     if (entry.parameter->rank() >= 2) flops += 2 * static_cast<double>(entry.parameter->numel());
   return flops;
 }
@@ -181,7 +181,7 @@ void Module::to(DType dtype) {
 
 void Module::zero_grad() {
   walk([](Module& module) {
-    for (const Entry& entry : module.parameters_) entry.parameter->zero_grad();
+    for (const Declared& entry : module.parameters_) entry.parameter->zero_grad();
   });
 }
 

@@ -188,7 +188,7 @@ class Module {
   friend class ModuleObserverGuard;
   friend class EvalMode;
 
-  struct Entry {
+  struct Declared {
     std::string name;
     Parameter* parameter;
     std::unique_ptr<Parameter> owned;     // none for a tied one
@@ -227,7 +227,7 @@ class Module {
   std::string name_, type_;
   Module* parent_ = nullptr;
   mutable const Scope* scope_ = nullptr;  // found when it is first asked for
-  std::vector<Entry> parameters_;
+  std::vector<Declared> parameters_;
   std::vector<std::unique_ptr<Module>> children_;
   std::unique_ptr<std::vector<OutputObserver>> observers_;
   bool training_ = true;

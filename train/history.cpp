@@ -52,7 +52,7 @@ void History::add_recorded() {
 
 void History::add_unrecorded() {
   std::set<std::string> known;
-  for (const Entry& entry : entries_) known.insert(entry.name);
+  for (const Item& entry : entries_) known.insert(entry.name);
   for (const auto& tensor : reader(checkpoint_steps_.back(), kModelFile).entries()) {
     if (known.contains(tensor.name)) continue;
     entries_.push_back({tensor.name, tensor.shape, std::nullopt,
@@ -63,7 +63,7 @@ void History::add_unrecorded() {
 void History::add_moments() {
   for (const std::int64_t step : checkpoint_steps_) {
     const io::SafetensorsReader& file = reader(step, kOptimizerFile);
-    for (Entry& entry : entries_)
+    for (Item& entry : entries_)
       if (!moment_of(file, entry.name).empty()) entry.saved.push_back(step);
   }
 }
@@ -105,7 +105,7 @@ bool History::has_numbers(std::size_t i, std::int64_t step) const {
 }
 
 HistoryStep History::read(std::size_t i, std::int64_t step) const {
-  const Entry& entry = entries_[i];
+  const Item& entry = entries_[i];
   if (from_checkpoints(i)) {
     const bool moment = of_ >= Quantity::first_moment;
     const io::SafetensorsReader& file = reader(step, moment ? kOptimizerFile : kModelFile);

@@ -53,7 +53,7 @@ struct HistorySummary {
 class History {
  public:
   /// A parameter of which something is known.
-  struct Entry {
+  struct Item {
     std::string name;                     ///< "trf_blocks.0.norm1.scale"
     Shape shape;                          ///< of its values, gradients, updates and moments
     std::optional<std::size_t> recorded;  ///< its position in the recording
@@ -66,7 +66,7 @@ class History {
 
   Quantity of() const { return of_; }  ///< what is looked at
   /// Recorded parameters in their order, then those that only the checkpoints hold.
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Item>& entries() const { return entries_; }
   /// Steps at which something is known of entry `i`, rising; there may be none: a parameter that was not recorded has no
   /// gradient.
   const std::vector<std::int64_t>& steps(std::size_t i) const {
@@ -104,7 +104,7 @@ class History {
   Quantity of_;
   std::unique_ptr<Recording> recording_;
   std::vector<std::int64_t> checkpoint_steps_;
-  std::vector<Entry> entries_;
+  std::vector<Item> entries_;
   std::vector<std::int64_t> recorded_steps_;                   // with values, or statistics alone
   mutable std::unique_ptr<io::SafetensorsReader> reader_;      // the last one that was asked for
   mutable std::map<std::size_t, std::vector<double>> starts_;  // of recorded values

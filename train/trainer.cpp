@@ -56,6 +56,7 @@ StepReport Trainer::step(std::optional<std::int64_t> validation_batches) {
   report.clip_factor = optim::clip_factor(norm.norm, options_.grad_clip);
   for (StepObserver* observer : observers_) observer->before_update(*this, report);
   optimizer_.step(report.lr, report.clip_factor);
+  report.skipped = optimizer_.take_skipped();
   ++step_;
   if (validation_batches && has_validation()) {
     report.validation_loss = validation_loss(*validation_batches);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "handgrad/data/dataset.h"
@@ -27,6 +28,8 @@ struct StepReport {
   double grad_norm = 0;     ///< global norm, before clipping
   double clip_factor = 1;   ///< what the gradients were multiplied with in the update
   std::int64_t tokens = 0;  ///< targets that count, those that are ignored left out; 0: nothing to learn from
+  /// Trainable parameters that the update skipped because they had no gradient; each name in one report only.
+  std::vector<std::string> skipped = {};
   std::optional<double> validation_loss = {};  ///< with the weights after the update, when it was measured
 };
 

@@ -123,7 +123,7 @@ void write_json(const Selection& selection, bool values, std::ostream& out) {
   const train::History& history = selection.history;
   bool first = true;
   for_each(selection, [&](std::size_t parameter, std::int64_t step) {
-    const train::History::Entry& entry = history.entries()[parameter];
+    const train::History::Item& entry = history.entries()[parameter];
     const train::HistorySummary summary = history.summary(parameter, step);
     auto to = std::back_inserter(text);
     fmt::format_to(to, "{}{{\"step\": {}, \"name\": {}", first ? "[" : ",\n ", step,

@@ -15,7 +15,7 @@
 namespace handgrad::view {
 namespace {
 
-using Entries = std::vector<const io::SafetensorsReader::Entry*>;
+using Entries = std::vector<const io::SafetensorsReader::TensorEntry*>;
 
 void throw_what_runs_have(const std::filesystem::path& path, const InspectOptions& options) {
   const auto throw_error = [&](const char* what, const char* option) {

@@ -53,7 +53,7 @@ std::string names_text(const Patterns& names) {
 
 Operand recorded_names(const train::History& history) {
   Patterns names;
-  for (const train::History::Entry& entry : history.entries())
+  for (const train::History::Item& entry : history.entries())
     if (entry.recorded) names.push_back(entry.name);
   const std::size_t saved = history.entries().size() - names.size();
   return {"recorded ",
@@ -110,9 +110,9 @@ std::vector<std::size_t> find(const Patterns& patterns, const std::string& title
     if (!found) throw_quantity(title, first, history, to_record(config, {pattern}));
   };
   for (const std::string& pattern : patterns)
-    choose(pattern, [&](const train::History::Entry& entry) { return io::matches(pattern, entry.name); });
+    choose(pattern, [&](const train::History::Item& entry) { return io::matches(pattern, entry.name); });
   if (patterns.empty())
-    choose("*", [&](const train::History::Entry& entry) {
+    choose("*", [&](const train::History::Item& entry) {
       return history.recording() == nullptr || entry.recorded.has_value();
     });
   std::vector<std::size_t> positions;

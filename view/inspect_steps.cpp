@@ -112,7 +112,7 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
   for (const std::size_t parameter : s.parameters) {
     const std::vector<std::int64_t> steps = s.steps(parameter);
     if (steps.empty()) continue;
-    const train::History::Entry& entry = s.history.entries()[parameter];
+    const train::History::Item& entry = s.history.entries()[parameter];
     const bool recorded = !s.history.from_checkpoints(parameter);
     const int index =
         std::max(5, static_cast<int>(index_text(static_cast<std::size_t>(entry.shape.numel())).size()) + 1);

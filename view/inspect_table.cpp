@@ -153,7 +153,7 @@ void write_feature(const Trajectory& way, std::size_t i, std::size_t width, doub
 void write_ranking(const Selection& s, const InspectOptions& options, std::ostream& out) {
   constexpr std::size_t kFirst = 5, kLastOnes = 3;
   const std::size_t parameter = s.parameters.front();
-  const train::History::Entry& p = s.history.entries()[parameter];
+  const train::History::Item& p = s.history.entries()[parameter];
   const Trajectory way = trajectory_of(s, parameter);
   std::vector<std::size_t> ranked(way.last.size());
   std::iota(ranked.begin(), ranked.end(), std::size_t{0});

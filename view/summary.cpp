@@ -15,7 +15,7 @@ namespace handgrad::view {
 namespace {
 
 /// Parameters that differ in the number of their block alone.
-struct Row {
+struct SummaryRow {
   std::string name;  // "trf_blocks.*.norm1.scale", a pattern, when there are several
   const nn::NamedParameter* first;
   std::int64_t blocks;
@@ -46,8 +46,8 @@ bool alike(const nn::NamedParameter& a, const nn::NamedParameter& b) {
          std::string_view(decay_of(*a.parameter)) == decay_of(*b.parameter);
 }
 
-std::vector<Row> rows_of(const std::vector<nn::NamedParameter>& parameters) {
-  std::vector<Row> rows;
+std::vector<SummaryRow> rows_of(const std::vector<nn::NamedParameter>& parameters) {
+  std::vector<SummaryRow> rows;
   std::map<std::string, std::vector<std::size_t>> by_pattern;
   for (const nn::NamedParameter& p : parameters) {
     auto& same = by_pattern[pattern_of(p.name)];
@@ -68,7 +68,7 @@ std::vector<Row> rows_of(const std::vector<nn::NamedParameter>& parameters) {
 
 std::string summary(const nn::Module& module) {
   const auto parameters = module.named_parameters();
-  const std::vector<Row> rows = rows_of(parameters);
+  const std::vector<SummaryRow> rows = rows_of(parameters);
   std::int64_t total = 0, without_decay = 0;
   for (const nn::NamedParameter& p : parameters) {
     total += p.parameter->numel();
@@ -76,7 +76,7 @@ std::string summary(const nn::Module& module) {
   }
   Table table(
       {{"parameter", Align::left, 20}, {"shape"}, {"count"}, {"decay", Align::left, 6}, {"in", Align::left}});
-  for (const Row& row : rows)
+  for (const SummaryRow& row : rows)
     table.add({row.name, row.shape(), grouped(row.blocks * row.first->parameter->numel()),
                decay_of(*row.first->parameter), row.first->owner->type()});
   table.add({fmt::format("{} parameters", parameters.size()), "", grouped(total),
