@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "handgrad/data/dataset.h"
 #include "handgrad/data/fixed_batch.h"
-#include "handgrad/data/random_tokens.h"
 #include "handgrad/data/text.h"
 #include "handgrad/data/windows.h"
 #include "handgrad/io/text_file.h"

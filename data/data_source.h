@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "handgrad/data/dataset.h"
-#include "handgrad/data/evaluation.h"
 #include "handgrad/data/tokenizer.h"
+#include "handgrad/data/windows.h"
 #include "handgrad/io/registry.h"
 
 namespace handgrad::data {

@@ -1,4 +1,4 @@
-// Activations as layers, element by element, without parameters; the formulas are in core/ops.h.
+// Layers without parameters, element by element; the formulas are in core/ops.h.
 #pragma once
 
 #include <memory>
@@ -45,6 +45,12 @@ class Tanh final : public Layer {
 class Sigmoid final : public Layer {
  public:
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
+};
+
+/// y = x, without parameters: what a config's `"norm": {"type": "none"}` uses instead of each norm.
+class Identity final : public Layer {
+ public:
+  Tensor forward(const Tensor& x) override { return x; }
 };
 
 /// gelu, gelu_exact, relu, sigmoid, silu, tanh: the names that configs use.

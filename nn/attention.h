@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "handgrad/nn/form.h"
 #include "handgrad/nn/linear.h"
 #include "handgrad/nn/module.h"
 

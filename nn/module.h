@@ -233,6 +233,11 @@ class Module {
   bool training_ = true;
 };
 
+/// Several operations have two forms with equal numbers: fused, one operation with its derivative,
+/// and composed, written from primitive operations as the book does, so that each intermediate result can be
+/// looked at.
+enum class Form { fused, composed };
+
 /// A module that maps one tensor to another. Call it as a function: `layer(x)`; that sets the module path,
 /// which `forward` alone does not.
 class Layer : public Module {

@@ -1,7 +1,7 @@
 #include "handgrad/nn/registry.h"
 
+#include "handgrad/nn/activation.h"
 #include "handgrad/nn/feed_forward.h"
-#include "handgrad/nn/identity.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/rms_norm.h"
 

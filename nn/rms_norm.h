@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "handgrad/core/ops.h"
-#include "handgrad/nn/form.h"
 #include "handgrad/nn/module.h"
 
 namespace handgrad::nn {

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "handgrad/core/kernels/update_rows.h"
-#include "handgrad/optim/ranges.h"
+#include "handgrad/optim/optimizer.h"
 
 namespace handgrad::optim {
 namespace {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "handgrad/core/error.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/io/name_report.h"
 
@@ -154,6 +156,16 @@ void Optimizer::load_state(const std::vector<io::NamedArray>& given, const std::
   }
   report.throw_if_any();
   states_ = std::move(loaded);
+}
+
+void require_at_least_0(const char* owner, const char* key, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw ValueError(owner, fmt::format("{} must be a finite number of at least 0, got {}", key, value));
+}
+
+void require_below_1(const char* owner, const char* key, double value) {
+  if (value >= 0 && value < 1) return;
+  throw ValueError(owner, fmt::format("{} must be at least 0 and below 1, got {}", key, value));
 }
 
 }  // namespace handgrad::optim

@@ -121,4 +121,9 @@ class Optimizer {
   std::vector<std::size_t> groups_;  // small ones are done together: first slice of each group, and the end
 };
 
+/// ValueError that names `owner` and `key` unless 0 <= value and value is finite.
+void require_at_least_0(const char* owner, const char* key, double value);
+/// ValueError unless 0 <= value < 1.
+void require_below_1(const char* owner, const char* key, double value);
+
 }  // namespace handgrad::optim

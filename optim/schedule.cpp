@@ -4,7 +4,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/core/random.h"
-#include "handgrad/optim/ranges.h"
+#include "handgrad/optim/optimizer.h"
 
 namespace handgrad::optim {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "handgrad/data/evaluation.h"
+#include "handgrad/data/dataset.h"
 #include "handgrad/data/fixed_batch.h"
-#include "handgrad/data/random_tokens.h"
+#include "handgrad/data/windows.h"
 #include "temporary_folder.h"
 #include "test_data.h"
 

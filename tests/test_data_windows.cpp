@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/data/evaluation.h"
+#include "handgrad/data/dataset.h"
 #include "handgrad/data/fixed_batch.h"
-#include "handgrad/data/random_tokens.h"
 #include "handgrad/data/windows.h"
 #include "test_data.h"
 

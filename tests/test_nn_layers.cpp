@@ -11,7 +11,6 @@
 #include "handgrad/nn/dropout.h"
 #include "handgrad/nn/embedding.h"
 #include "handgrad/nn/feed_forward.h"
-#include "handgrad/nn/identity.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/linear.h"
 #include "handgrad/nn/rms_norm.h"

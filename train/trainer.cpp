@@ -8,7 +8,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
-#include "handgrad/optim/ranges.h"
+#include "handgrad/optim/optimizer.h"
 
 namespace handgrad::train {
 namespace {

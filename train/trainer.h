@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "handgrad/data/dataset.h"
-#include "handgrad/data/evaluation.h"
+#include "handgrad/data/windows.h"
 #include "handgrad/models/model.h"
 #include "handgrad/optim/clip.h"
 #include "handgrad/optim/optimizer.h"
