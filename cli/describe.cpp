@@ -34,10 +34,10 @@ std::string inspected_line(const train::Run& run) {
   if (movement.empty()) return "";
   std::int64_t count = 0;
   std::string kinds, sizes, owners;
-  for (const Moving& m : movement.moving()) count += m.parameter->numel();
+  for (const TrackedParameter& m : movement.parameters()) count += m.parameter->numel();
   for (const std::string& kind : movement.kinds()) {
     kinds += (kinds.empty() ? "" : " and ") + kind;
-    if (const Moving* m = movement.find(kind, movement.owners().front()))
+    if (const TrackedParameter* m = movement.find(kind, movement.owners().front()))
       sizes += (sizes.empty() ? "" : " + ") + grouped(m->parameter->numel());
   }
   const std::size_t n = movement.owners().size();

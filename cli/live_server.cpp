@@ -22,11 +22,11 @@ using namespace std::chrono_literals;
 
 constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even with the most viewers
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
-constexpr auto kLastWords = 2s;  // the end waits so long for viewers that are being told something
-constexpr int kRestFactor = 60;  // gathering takes at most one 61st of one processor's time
-constexpr int kNiceness = 19;    // and only what training leaves
+constexpr auto kGracePeriod = 2s;  // how long shutting down waits for answers being sent
+constexpr int kRestFactor = 60;    // gathering takes at most 1/61 of one processor's time
+constexpr int kNiceness = 19;      // and only what training leaves idle
 
-/// What all viewers are sent, gathered at one moment.
+/// The data for all viewers, gathered at one moment.
 struct Snapshot {
   std::int64_t number = 0, step = -1;
   Json data;
@@ -59,7 +59,7 @@ class LiveServer::State {
   explicit State(int port)
       : server_(port, kThreads, [this](HttpRequest& request) { return respond(request); }) {
     const SignalsBlocked blocked;
-    gatherer_ = std::thread([this] { gather_again_and_again(); });
+    gatherer_ = std::thread([this] { gather_repeatedly(); });
   }
 
   ~State() {
@@ -69,7 +69,7 @@ class LiveServer::State {
       stop_gathering_ = true;
       changed_.notify_all();
     }
-    server_.stop(kLastWords);
+    server_.stop(kGracePeriod);
     gatherer_.join();
   }
 
@@ -96,24 +96,24 @@ class LiveServer::State {
   }
 
  private:
-  /// Counted as a viewer while it lives.
-  class Viewer {
+  /// A viewer's connection; it counts as one of `viewers_` while it lives.
+  class Connection {
    public:
-    explicit Viewer(State& state) : state_(state) {
+    explicit Connection(State& state) : state_(state) {
       const std::lock_guard lock(state_.mutex_);
       number_ = ++state_.viewers_;
     }
-    ~Viewer() {
+    ~Connection() {
       const std::lock_guard lock(state_.mutex_);
       --state_.viewers_;
     }
-    Viewer(const Viewer&) = delete;
-    Viewer& operator=(const Viewer&) = delete;
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
     bool is_too_many() const { return number_ > kMostViewers; }
 
-    // What it has been told so far.
+    // What was sent so far.
     std::int64_t number = 0, step = -1;
-    Clock::time_point spoken = Clock::now();
+    Clock::time_point last_sent = Clock::now();
 
    private:
     State& state_;
@@ -129,7 +129,7 @@ class LiveServer::State {
 
   // ---- Gathering
 
-  void gather_again_and_again() {
+  void gather_repeatedly() {
     set_niceness(kNiceness);
     auto next = Clock::now();
     std::unique_lock lock(mutex_);
@@ -155,7 +155,7 @@ class LiveServer::State {
       const std::lock_guard lock(mutex_);
       if (!finished_) publish(snapshot);
     } catch (const std::exception& error) {
-      // A file of the run is just being made: there will be another time.
+      // A file of the run is being written: the next round tries again.
       const std::lock_guard lock(mutex_);
       if (!stop_gathering_) why_not_ = error.what();
     }
@@ -188,44 +188,44 @@ class LiveServer::State {
 
   int send_events(HttpRequest& request) {
     if (request.is_head()) return request.answer(200, "text/event-stream", "");
-    Viewer viewer(*this);
-    if (viewer.is_too_many()) return request.answer(503, "text/plain", "");
+    Connection connection(*this);
+    if (connection.is_too_many()) return request.answer(503, "text/plain", "");
     if (!request.begin_stream("text/event-stream")) return 200;
-    while (tell(viewer, request)) {
+    while (send_update(connection, request)) {
     }
     return 200;
   }
 
   /// Waits for something new and sends it; false ends the connection.
-  bool tell(Viewer& viewer, HttpRequest& request) {
+  bool send_update(Connection& connection, HttpRequest& request) {
     std::shared_ptr<const Snapshot> snapshot;
     bool finished = false;
     {
       std::unique_lock lock(mutex_);
       const auto updated = [&] {
-        return ending_ || finished_ || (newest_ && newest_->number != viewer.number);
+        return ending_ || finished_ || (newest_ && newest_->number != connection.number);
       };
       changed_.wait_for(lock, kStepInterval, updated);
-      if (ending_ && !finished_) return false;  // what has finished is told to the end
+      if (ending_ && !finished_) return false;  // after finish(), the last events are still sent
       snapshot = newest_;
       finished = finished_;
     }
     std::string text;
-    if (snapshot && snapshot->number != viewer.number) {
-      viewer.number = snapshot->number;
+    if (snapshot && snapshot->number != connection.number) {
+      connection.number = snapshot->number;
       text = snapshot->event;
     }
     const std::int64_t step = step_.load(std::memory_order_acquire);
-    if (step != viewer.step && !finished) {
-      viewer.step = step;
+    if (step != connection.step && !finished) {
+      connection.step = step;
       text +=
           event_text("step", Json{{"step", step}, {"loss", loss_.load(std::memory_order_relaxed)}}.dump());
     }
     if (finished) text += event_text("end", "{}");
     const auto now = Clock::now();
-    if (text.empty() && now - viewer.spoken >= kPingInterval) text = ": still there\n\n";
+    if (text.empty() && now - connection.last_sent >= kPingInterval) text = ": still there\n\n";
     if (text.empty()) return true;
-    viewer.spoken = now;
+    connection.last_sent = now;
     return request.write(text) && !finished;
   }
 
@@ -237,12 +237,12 @@ class LiveServer::State {
   std::condition_variable changed_;
   std::filesystem::path folder_;
   std::shared_ptr<const Snapshot> newest_;
-  std::string why_not_;  // what went wrong when it was last gathered
+  std::string why_not_;  // why the last gathering failed
   int viewers_ = 0;
   std::atomic<bool> stop_gathering_{false};
   bool asked_ = false, ending_ = false, finished_ = false;
 
-  HttpServer server_;  // last: it calls the others at once
+  HttpServer server_;  // last: its threads use the other members at once
 };
 
 LiveServer::LiveServer(int port) : state_(std::make_unique<State>(port)) {}

@@ -13,33 +13,33 @@
 
 namespace handgrad::cli {
 
-/// Serves on 127.0.0.1 only, in separate threads. `/` is the page, `/events` sends its news: an event "data" with all
-/// that the page shows, gathered from the run's folder while there are viewers; between them events "step" with step and
-/// loss, ten a second at most; "end" when no more will come. Slow viewers skip updates and never delay training: for
-/// each only the newest is kept. Requests under another host name, or from the page of another origin, get status 403.
+/// Serves on 127.0.0.1 only, in separate threads. `/` is the page and `/events` sends its updates: an event "data" with
+/// everything the page shows, gathered from the run's folder while there are viewers; between them at most ten events
+/// "step" a second, with step and loss; "end" after the last one. Slow viewers skip updates and never delay training:
+/// each gets only the newest. Requests under another host name, or from a page of another origin, get status 403.
 ///
-/// What it costs the training: two atomic stores a step. Gathering runs at the lowest priority, and rests sixty times as
-/// long as it has had a processor.
+/// The training pays two atomic stores a step. The gathering thread has the lowest priority, and sleeps sixty times as
+/// long as it has used a processor.
 class LiveServer final : public train::StepObserver {
  public:
-  /// Listens. `port` 0: any that is free. Error when it is taken.
+  /// Listens on `port`, 0 for any free one. Error when it is taken.
   explicit LiveServer(int port);
-  /// Ends every connection.
+  /// Closes every connection.
   ~LiveServer() override;
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
 
   /// "http://127.0.0.1:8266/"
   std::string url() const;
-  /// From now on there is a run to look at.
+  /// Serves the run in this folder from now on.
   void show(const std::filesystem::path& folder);
-  /// The number and the loss that viewers see between two gatherings.
+  /// The step and loss that viewers see until the next "data".
   void stepped(std::int64_t step, double loss);
   void after_step(const train::Trainer& /*trainer*/, const train::StepReport& report) override {
     stepped(report.step, report.loss);
   }
-  /// The training is over: viewers get `data`, the run's report_data with the row through the norms, and the end. Null:
-  /// they get the end alone. What is served from now on does not change.
+  /// The training is over: sends viewers `data`, the run's report_data with the row through the norms, unless it is null,
+  /// and "end". The page does not change any more.
   void finish(const nlohmann::ordered_json& data);
 
  private:

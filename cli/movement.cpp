@@ -17,7 +17,7 @@ void add_once(std::vector<std::string>& list, const std::string& text) {
 
 }  // namespace
 
-Farthest Moving::farthest() const {
+Farthest TrackedParameter::farthest() const {
   Farthest result;
   const Array& array = parameter->array();
   for (std::size_t i = 0; i < start.size(); ++i) {
@@ -29,7 +29,7 @@ Farthest Moving::farthest() const {
   return result;
 }
 
-std::string Moving::common_start() const {
+std::string TrackedParameter::common_start() const {
   const bool common = std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
   return common && !start.empty() ? fmt::format("{}", start.front()) : "";
 }
@@ -41,15 +41,15 @@ Movement::Movement(const train::Run& run, const std::filesystem::path& recording
       continue;
     const std::size_t dot = name.rfind('.');
     const std::string path = dot == std::string::npos ? "" : name.substr(0, dot);
-    moving_.push_back({name, last_part(name), path, parameter, parameter->values()});
-    add_once(kinds_, moving_.back().kind);
+    parameters_.push_back({name, last_part(name), path, parameter, parameter->values()});
+    add_once(kinds_, parameters_.back().kind);
     add_once(owners_, path);
   }
   if (recording.empty() || !std::filesystem::exists(recording)) return;
   const train::Recording recorded(recording);
   if (recorded.last_step() < 0) return;
   for (std::size_t i = 0; i < recorded.parameters().size(); ++i)
-    for (Moving& m : moving_)
+    for (TrackedParameter& m : parameters_)
       if (m.name == recorded.parameters()[i].name) m.start = recorded.read(i, 0).value;
 }
 
@@ -57,7 +57,7 @@ std::string Movement::starts() const {
   std::string text;
   for (const std::string& kind : kinds_) {
     std::string start;
-    for (const Moving& m : moving_)
+    for (const TrackedParameter& m : parameters_)
       if (m.kind == kind && (start.empty() || m.common_start() != start)) start += m.common_start();
     if (start != "0" && start != "1") return "";
     text += (text.empty() ? "" : &kind == &kinds_.back() ? " and " : ", ");
@@ -66,16 +66,16 @@ std::string Movement::starts() const {
   return text;
 }
 
-const Moving* Movement::find(const std::string& kind, const std::string& owner) const {
-  for (const Moving& m : moving_)
+const TrackedParameter* Movement::find(const std::string& kind, const std::string& owner) const {
+  for (const TrackedParameter& m : parameters_)
     if (m.kind == kind && m.owner == owner) return &m;
   return nullptr;
 }
 
-const Moving* Movement::farthest(const std::string& kind) const {
-  const Moving* best = nullptr;
+const TrackedParameter* Movement::farthest(const std::string& kind) const {
+  const TrackedParameter* best = nullptr;
   double largest = -1;
-  for (const Moving& m : moving_) {
+  for (const TrackedParameter& m : parameters_) {
     if (!kind.empty() && m.kind != kind) continue;
     const double distance = m.farthest().distance;
     if (distance <= largest) continue;
@@ -88,7 +88,7 @@ const Moving* Movement::farthest(const std::string& kind) const {
 
 std::string distance_name(const Movement& movement, const std::string& kind) {
   std::string start;
-  for (const Moving& m : movement.moving()) {
+  for (const TrackedParameter& m : movement.parameters()) {
     if (m.kind != kind) continue;
     const std::string own = m.common_start();
     if (own.empty() || (!start.empty() && own != start)) return kind + " - its start";

@@ -1,4 +1,4 @@
-// How far the inspected parameters have moved from their start, as the tables of a training run show it.
+// How far the inspected parameters have moved from their initial values, for the tables of a training run.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Farthest {
   double value = 0, distance = 0;
 };
 
-/// An inspected parameter and its numbers at the start.
-struct Moving {
+/// An inspected parameter and its initial values.
+struct TrackedParameter {
   std::string name;   ///< "trf_blocks.0.norm1.scale"
   std::string kind;   ///< "scale"
   std::string owner;  ///< "trf_blocks.0.norm1"
@@ -25,39 +25,39 @@ struct Moving {
   std::vector<double> start;
 
   Farthest farthest() const;
-  /// The one number that all elements began with, as text; empty when they began apart.
+  /// The initial value of all elements, as text; empty when they differ.
   std::string common_start() const;
 };
 
-/// The inspected vectors of a run (matrices are recorded, not listed), by kind and by the module that they belong to.
+/// The inspected vectors of a run (matrices are recorded, not listed), by kind and owner.
 class Movement {
  public:
-  /// Before the run's next step. `recording`: a resumed run's, which holds the parameters' start; empty for a new run.
+  /// Call it before the run's next step. `recording` is a resumed run's, with the initial values; empty for a new run.
   explicit Movement(const train::Run& run, const std::filesystem::path& recording = {});
 
-  /// "ones and zeros": what the parameters of each kind began as; empty when they began apart.
+  /// "ones and zeros": the initial values of each kind; empty when those of one kind differ.
   std::string starts() const;
 
-  bool empty() const { return moving_.empty(); }
-  const std::vector<Moving>& moving() const { return moving_; }
+  bool empty() const { return parameters_.empty(); }
+  const std::vector<TrackedParameter>& parameters() const { return parameters_; }
   /// "scale", "shift": in the order of their first appearance.
   const std::vector<std::string>& kinds() const { return kinds_; }
   /// "trf_blocks.0.norm1", ...: in the order of the model.
   const std::vector<std::string>& owners() const { return owners_; }
   /// nullptr when this owner has none of this kind.
-  const Moving* find(const std::string& kind, const std::string& owner) const;
-  /// The one that is farthest from its start, of a kind or of all; nullptr when there is none.
-  const Moving* farthest(const std::string& kind = "") const;
+  const TrackedParameter* find(const std::string& kind, const std::string& owner) const;
+  /// The parameter that moved farthest, of this kind or of all; nullptr when there is none.
+  const TrackedParameter* farthest(const std::string& kind = "") const;
 
  private:
-  std::vector<Moving> moving_;
+  std::vector<TrackedParameter> parameters_;
   std::vector<std::string> kinds_, owners_;
 };
 
-/// "scale - 1", "shift", "gain - its start": what the distance of this kind is.
+/// "scale - 1", "shift", "gain - its start": the name of this kind's distance.
 std::string distance_name(const Movement& movement, const std::string& kind);
 
-/// A distance in as few digits as the eye needs: 0, 0.0009, 0.014, 0.826.
+/// A distance in a few digits: 0, 0.0009, 0.014, 0.826.
 std::string distance_text(double distance);
 
 /// The last part of a module path: "norm1".

@@ -25,7 +25,7 @@ std::size_t module_width(const std::string& owner) {
   return std::max<std::size_t>(last_part(owner).size(), 7);
 }
 
-std::string index_and_value(const Moving& m, const train::Statistics& s) {
+std::string index_and_value(const TrackedParameter& m, const train::Statistics& s) {
   return fmt::format("{:>5} {:>6}", fmt::format("[{}]", s.farthest),
                      view::fixed_text(m.parameter->array().value(static_cast<std::int64_t>(s.farthest)), 3));
 }
@@ -69,13 +69,13 @@ std::string row_text(const Movement& movement, Layout layout, std::int64_t step,
     if (layout == Layout::modules) {
       line += "    ";
       for (const std::string& owner : movement.owners()) {
-        const Moving* m = movement.find(kind, owner);
+        const TrackedParameter* m = movement.find(kind, owner);
         line += fmt::format("{:<{}} ", m == nullptr ? "-" : distance_text(m->farthest().distance),
                             module_width(owner));
       }
       continue;
     }
-    const Moving* m = movement.farthest(kind);
+    const TrackedParameter* m = movement.farthest(kind);
     const Farthest f = m->farthest();
     line += layout == Layout::narrow ? fmt::format("  {:>10}", distance_text(f.distance))
                                      : fmt::format("    {:<6} {:<31}", distance_text(f.distance),
@@ -97,7 +97,7 @@ std::string final_table(const Movement& movement, std::int64_t step, Layout layo
                        {"min", view::Align::right, 6, 1, 6},
                        {"max", view::Align::right, 6, 1, 6},
                        {"farthest", view::Align::right, 12, 1, 12}});
-    for (const Moving& m : movement.moving()) {
+    for (const TrackedParameter& m : movement.parameters()) {
       const train::Statistics s = train::statistics(m.parameter->values(), m.start);
       table.add({m.name, view::fixed_text(s.mean, 3), view::fixed_text(s.min, 3), view::fixed_text(s.max, 3),
                  index_and_value(m, s)});
@@ -115,7 +115,7 @@ std::string final_table(const Movement& movement, std::int64_t step, Layout layo
   for (const std::string& owner : movement.owners()) {
     std::string line = fmt::format("{:<{}}", owner, width);
     for (const std::string& kind : movement.kinds()) {
-      const Moving* m = movement.find(kind, owner);
+      const TrackedParameter* m = movement.find(kind, owner);
       if (m == nullptr) {
         line += fmt::format("  {:35}", "");
         continue;

@@ -96,7 +96,7 @@ void Progress::explain_first_step(const train::StepReport& report) {
   const auto* optimizer = optim::optimizers().find(run_.trainer().optimizer().type());
   if (optimizer == nullptr || !optimizer->traits.first_step_is_lr) return;
   std::size_t alike = 0, all = 0;
-  for (const Moving& m : movement_.moving()) {
+  for (const TrackedParameter& m : movement_.parameters()) {
     for (std::size_t i = 0; i < m.start.size(); ++i, ++all)
       if (std::abs(std::abs(m.parameter->array().value(static_cast<std::int64_t>(i)) - m.start[i]) /
                        report.lr -
@@ -130,7 +130,7 @@ void Progress::live(const train::StepReport& report) {
                         ? fmt::format("{:.0f} steps/s (paced)", rate)
                         : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run_.plan().tokens())),
                     time_left(static_cast<double>(run_.last_step() - report.step) / rate));
-  if (const Moving* m = movement_.farthest()) {
+  if (const TrackedParameter* m = movement_.farthest()) {
     const Farthest f = m->farthest();
     line += fmt::format("   {}[{}] {:.3f}", m->name, f.index, f.value);
   }

@@ -231,7 +231,7 @@ int train_run(const TrainOptions& options) {
   train::RunFolder folder =
       resumed ? train::RunFolder::open(path)
               : train::RunFolder::create(path, options.overwrite ? train::RunFolder::Existing::overwrite
-                                                                 : train::RunFolder::Existing::refuse);
+                                                                 : train::RunFolder::Existing::reject);
   lock.take(path);  // of a folder that was not there before
   Log log(folder.path() / "log.txt", options.log_level);
   for (const std::string& note : notes) log.info(note);

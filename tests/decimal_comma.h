@@ -7,8 +7,8 @@
 
 #include "temporary_folder.h"
 
-/// While it lives, LOCPATH leads to a German locale of its own. It takes `localedef` and the sources of locales (the
-/// package "locales"); without them `exists()` is false.
+/// While it lives, LOCPATH points to a German locale built for the test. Building it takes `localedef` and the sources
+/// of locales (the package "locales"); without them `exists()` is false.
 class DecimalComma {
  public:
   DecimalComma() {

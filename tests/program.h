@@ -25,7 +25,7 @@ struct Outcome {
   nlohmann::json json() const { return nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false); }
 };
 
-/// `handgrad ARGUMENTS`, as typed in a shell that stands in `folder`.
+/// `handgrad ARGUMENTS`, as typed in a shell whose current folder is `folder`.
 inline Outcome handgrad_in(const std::filesystem::path& folder, const std::string& arguments) {
   const std::string out = (folder / ".out").string(), err = (folder / ".err").string();
   const std::string command = "unset HANDGRAD_CALLED_AS; cd '" + folder.string() +

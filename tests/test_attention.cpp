@@ -101,7 +101,7 @@ TEST_CASE("causal_attention: a position never depends on later ones, to the bit"
     INFO("T ", T);
     const Result part = run(causal_attention, rows_of(qkv, 0, T), 2, 0, rows_of(dy, 0, T));
     CHECK(same_bits(part.y, rows_of(all.y, 0, T)));
-    // Of the gradients only that of the queries is the row's own.
+    // Only the queries' gradient belongs to the row alone.
     const auto queries = [&](const Result& r) {
       return slice(Tensor::constant(rows_of(r.dqkv, 0, T)), 2, 0, 40).array();
     };

@@ -1,4 +1,4 @@
-// check and trace: what a user proves of his own model, and every number of a pass by name.
+// check and trace: comparing a user's model with ours, and every number of a pass by name.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -148,7 +148,7 @@ TEST_CASE("trace --compare finds what differs, and what only one of two has") {
   CHECK(handgrad_in(folder.path(), "trace --compare a.st wide.st").status == 0);
   CHECK(handgrad_in(folder.path(), "trace --compare a.st wide.st --tolerance 1e-9").status == 1);
 
-  // Somebody's own implementation, in which one weight is off, one tensor is missing and one has another shape.
+  // A user's implementation in which one weight is wrong, one tensor is missing and one has another shape.
   std::vector<io::NamedArray> arrays = io::SafetensorsReader(folder.path() / "a.st").read_all();
   std::erase_if(arrays, [](const io::NamedArray& named) { return named.name == "act.tok_emb"; });
   for (io::NamedArray& named : arrays) {

@@ -1,4 +1,4 @@
-// Checkpoints: what goes in comes out to the bit, and what is damaged or of another model is refused whole.
+// Checkpoints: every bit is restored, and a damaged checkpoint or one of another model is rejected as a whole.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
@@ -109,7 +109,7 @@ TEST_CASE("checkpoint: float64, and the state before any step") {
   CHECK(second.trainer.step().loss == first.trainer.step().loss);
 }
 
-TEST_CASE("checkpoint: H76 tied weights stand in the file once and stay tied") {
+TEST_CASE("checkpoint: H76 tied weights are stored once and stay tied") {
   const TemporaryFolder folder;
   models::GptConfig config = toy::config();
   config.tie_weights = true;
@@ -138,7 +138,7 @@ TEST_CASE("checkpoint: H76 tied weights stand in the file once and stay tied") {
         "the file");
 }
 
-TEST_CASE("checkpoint: H87 another architecture is refused with everything that differs") {
+TEST_CASE("checkpoint: H87 another architecture is rejected with a list of all differences") {
   const TemporaryFolder folder;
   Training training({});
   training.trainer.step();
@@ -171,7 +171,7 @@ TEST_CASE("checkpoint: weights alone may have another float type") {
   CHECK(doubled.out_head.weight.values() == single.out_head.weight.values());
 }
 
-TEST_CASE("checkpoint: what is damaged is refused, and nothing has changed") {
+TEST_CASE("checkpoint: a damaged one is rejected without changing anything") {
   const TemporaryFolder folder;
   Training training({});
   training.trainer.run(2);
@@ -179,7 +179,7 @@ TEST_CASE("checkpoint: what is damaged is refused, and nothing has changed") {
   training.trainer.step();
   const std::vector<Array> before = training.weights();
   const fs::path bad = folder.path() / "bad";
-  const auto refusal = [&](const auto& damage) {
+  const auto error_of = [&](const auto& damage) {
     fs::remove_all(bad);
     fs::copy(good, bad);
     damage();
@@ -206,20 +206,20 @@ TEST_CASE("checkpoint: what is damaged is refused, and nothing has changed") {
   };
   for (const char* file : {"state.json", "model.safetensors", "optimizer.safetensors"}) {
     CAPTURE(file);
-    contains(refusal([&] { fs::remove(bad / file); }), "No such file or directory");
-    contains(refusal([&] { fs::resize_file(bad / file, fs::file_size(bad / file) / 2); }), file);
-    contains(refusal([&] { fs::resize_file(bad / file, 0); }), file);
+    contains(error_of([&] { fs::remove(bad / file); }), "No such file or directory");
+    contains(error_of([&] { fs::resize_file(bad / file, fs::file_size(bad / file) / 2); }), file);
+    contains(error_of([&] { fs::resize_file(bad / file, 0); }), file);
   }
-  contains(refusal([&] { replace_in_state("\"step\": 2", "\"step\": \"2\""); }), "is damaged: ");
-  contains(refusal([&] { replace_in_state("\"step\": 2", "\"step\": -2"); }),
+  contains(error_of([&] { replace_in_state("\"step\": 2", "\"step\": \"2\""); }), "is damaged: ");
+  contains(error_of([&] { replace_in_state("\"step\": 2", "\"step\": -2"); }),
            "step must be at least 0, got -2");
-  contains(refusal([&] { replace_in_state("\"best_loss\"", "\"best\""); }),
+  contains(error_of([&] { replace_in_state("\"best_loss\"", "\"best\""); }),
            "is damaged: key 'best_loss' not found");
-  contains(refusal([&] { replace_in_state("\"format_version\": 1", "\"format_version\": 9"); }),
+  contains(error_of([&] { replace_in_state("\"format_version\": 1", "\"format_version\": 9"); }),
            "has format version 9, this program knows versions up to 1");
-  contains(refusal([&] { replace_in_state("adamw", "sgd"); }),
+  contains(error_of([&] { replace_in_state("adamw", "sgd"); }),
            "holds the state of optimizer sgd, this run has adamw");
-  contains(refusal([&] {
+  contains(error_of([&] {
              std::vector<io::NamedArray> state =
                  io::SafetensorsReader(bad / "optimizer.safetensors").read_all();
              state.pop_back();

@@ -1,4 +1,4 @@
-// The config as a whole: what is refused, where it says so, and what a run folder keeps of it.
+// The config as a whole: what is rejected, which place the error names, and what a run folder keeps of it.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -80,7 +80,7 @@ TEST_CASE("config: what does not fit is named by file, place and rule") {
   CHECK(config.message({"steps"}) == "--set steps: must be KEY=VALUE, such as train.steps=500");
 }
 
-TEST_CASE("config: epochs on the command line stand in place of the file's steps, and the other way round") {
+TEST_CASE("config: epochs on the command line replace the file's steps, and the other way round") {
   Config config;
   const train::Run epochs(config.load({"train.epochs=2"}));
   CHECK(epochs.effective()["train"]["epochs"] == 2);

@@ -17,7 +17,7 @@
 
 using namespace handgrad::data;
 using namespace handgrad::data::testing;
-TEST_CASE("evaluation: every target comes exactly once, in order, whatever the sizes") {
+TEST_CASE("evaluation: every target occurs exactly once, in order, for all sizes") {
   for (std::int32_t n = 2; n <= 40; ++n)
     for (std::int64_t cols = 1; cols < n && cols <= 7; ++cols)
       for (std::int64_t rows = 1; rows <= 5; ++rows) {
@@ -59,17 +59,17 @@ TEST_CASE("evaluation: sizes of the batches, and only the first so many") {
   CHECK(two.tokens() == 9);
   CHECK(EvaluationWindows(count_to(604), 16, 16, 2).tokens() == 512);
   CHECK(EvaluationWindows(count_to(604), 16, 16, 8).tokens() == 603);
-  const auto refused = [](std::int64_t rows, std::int64_t cols, std::int64_t batches) {
+  const auto rejected = [](std::int64_t rows, std::int64_t cols, std::int64_t batches) {
     return message_of([&] { EvaluationWindows(count_to(11), rows, cols, batches); })
         .starts_with(
             "text: evaluation needs at least one row and column, and no negative number of batches\n");
   };
-  CHECK(refused(0, 3, 0));
-  CHECK(refused(2, 0, 0));
-  CHECK(refused(2, 3, -1));
+  CHECK(rejected(0, 3, 0));
+  CHECK(rejected(2, 0, 0));
+  CHECK(rejected(2, 3, -1));
 }
 
-TEST_CASE("fixed batch: the tables are read and come at every position") {
+TEST_CASE("fixed batch: the tables are read and returned at every position") {
   const auto json =
       nlohmann::json::parse(R"({"inputs": [[0, 1, 2], [3, 4, 5]], "targets": [[1, 2, 3], [4, 5, 6]]})");
   FixedBatch dataset(parse_batch(json, "a.json", 7));
@@ -91,7 +91,7 @@ TEST_CASE("fixed batch: the tables are read and come at every position") {
             .inputs == Ids{2147483647});
 }
 
-TEST_CASE("fixed batch: everything wrong is refused with its place") {
+TEST_CASE("fixed batch: every mistake is rejected with its place") {
   const auto error_of = [](const char* text, const char* pointer = "") {
     return message_of([&] { parse_batch(nlohmann::json::parse(text), "a.json", 10, pointer); });
   };
@@ -142,7 +142,7 @@ TEST_CASE("fixed batch: a batch file holds the two tables and nothing else") {
   CHECK(message_of([&] { read_batch(path, 4); }) == name + "cannot be opened: No such file or directory");
 }
 
-TEST_CASE("random tokens: all ids come, equally often, targets are the row moved on by one") {
+TEST_CASE("random tokens: all ids occur equally often, and targets are the row shifted by one") {
   RandomTokens tokens(10, plan_of(100, 50), kRandom);
   Batch batch, again;
   tokens.fill(batch, {3, 1});
@@ -152,7 +152,7 @@ TEST_CASE("random tokens: all ids come, equally often, targets are the row moved
   for (std::size_t row = 0; row < 100; ++row)
     for (std::size_t col = 0; col + 1 < 50; ++col)
       REQUIRE(batch.targets[row * 50 + col] == batch.inputs[row * 50 + col + 1]);
-  int last_targets = 0;  // each row has a last target of its own, not the first token of the next row
+  int last_targets = 0;  // a row's last target is not the first token of the next row
   for (std::size_t row = 0; row + 1 < 100; ++row)
     if (batch.targets[row * 50 + 49] == batch.inputs[(row + 1) * 50]) ++last_targets;
   CHECK(last_targets < 40);

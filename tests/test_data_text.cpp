@@ -182,7 +182,7 @@ TEST_CASE("char tokenizer: a character that it does not know is named with its p
         "offset 0");
 }
 
-TEST_CASE("char tokenizer: what is not UTF-8 is refused with the byte offset") {
+TEST_CASE("char tokenizer: bytes that are not UTF-8 are rejected with their offset") {
   CHECK(encode_error("ab\xC3") ==
         not_utf8("0xC3 at byte offset 2 begins a character that the text cuts off"));
   CHECK(encode_error("a\xE2\x82") ==
@@ -205,7 +205,7 @@ TEST_CASE("char tokenizer: what is not UTF-8 is refused with the byte offset") {
         not_utf8("0xE9 at byte offset 3 begins a character that the text cuts off"));
 }
 
-TEST_CASE("char tokenizer: an empty text and ids outside of the vocabulary are refused") {
+TEST_CASE("char tokenizer: an empty text and ids outside the vocabulary are rejected") {
   CHECK(message_of([] { CharTokenizer::from_text(""); }) ==
         "char tokenizer: needs at least one character, got an empty text");
   const auto tokenizer = CharTokenizer::from_text("abc");
@@ -226,7 +226,7 @@ TEST_CASE("tokenizer: JSON holds all that is needed to have it again") {
   CHECK(again->to_json() == json);
 }
 
-TEST_CASE("tokenizer: JSON that is no tokenizer is refused with the key") {
+TEST_CASE("tokenizer: JSON that does not describe a tokenizer is rejected with the key") {
   const auto error_of = [](const char* json) {
     return message_of([&] { tokenizer_from_json(nlohmann::json::parse(json)); });
   };
@@ -248,7 +248,7 @@ TEST_CASE("tokenizer: JSON that is no tokenizer is refused with the key") {
         order + "\"b\" (U+0062) after \"b\" (U+0062) at character 2");
 }
 
-TEST_CASE("text file: H81 H105 bytes come as they are, but a byte-order mark is dropped and reported") {
+TEST_CASE("text file: H81 H105 bytes are read unchanged, but a byte-order mark is dropped and reported") {
   const Folder folder;
   const TextFile plain = read_text_file(folder.write("a b.txt", "one\r\ntwo\xFF"));
   CHECK(plain.text == "one\r\ntwo\xFF");
@@ -325,7 +325,7 @@ TEST_CASE("text: a tokenizer that is given is used, and what it does not know na
             "  try: a smaller context_length or a longer text");
 }
 
-TEST_CASE("boats.txt: 6,033 ASCII characters, 33 different, 604 of them held back") {
+TEST_CASE("boats.txt: 6,033 ASCII characters, 33 of them distinct, 604 for validation") {
   TextOptions options;
   options.path = fs::path(HANDGRAD_SOURCE_DIR) / "data" / "boats.txt";
   options.val_fraction = 0.1;
@@ -337,7 +337,7 @@ TEST_CASE("boats.txt: 6,033 ASCII characters, 33 different, 604 of them held bac
   CHECK(text.tokenizer->token(0) == "\n");
   CHECK(text.tokenizer->token(32) == "y");
   CHECK_FALSE(text.had_byte_order_mark);
-  // What is held back is of the same kind: every character of it was there to learn from.
+  // Every character of the validation text occurs in the training text.
   const std::set<std::int32_t> learned(text.training.ids().begin(), text.training.ids().end());
   for (const std::int32_t id : text.validation.ids()) CHECK(learned.contains(id));
 }

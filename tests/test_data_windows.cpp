@@ -52,7 +52,7 @@ TEST_CASE("split: the training part is floor(n * (1 - val_fraction))") {
   for (int percent = 2; percent <= 98; ++percent) CHECK(sizes(100, percent / 100.0) == 100 - percent);
 }
 
-TEST_CASE("split: a part that cannot hold a row is refused with all numbers") {
+TEST_CASE("split: a part too short for one row is rejected with all numbers") {
   const std::string rest =
       "3 tokens, need at least 5\n  context_length 4, and one more token, the last target\n"
       "  try: a smaller context_length or a longer text";
@@ -188,7 +188,7 @@ TEST_CASE("windows: H90 processes share the rows of one global batch") {
   }
 }
 
-TEST_CASE("windows: each shuffled pass reads every window once, in an order of its own that is found again") {
+TEST_CASE("windows: each shuffled pass reads every window once, in another order that can be reproduced") {
   SequentialWindows windows(count_to(61), plan_of(3, 2), {0, true, kRandom});  // 30 windows, 10 batches
   const auto pass = [&](SequentialWindows& reader, std::int64_t epoch) {
     Ids starts;
@@ -248,16 +248,16 @@ TEST_CASE("windows: the options choose the kind") {
 }
 
 TEST_CASE(
-    "dataset: a plan without rows, columns or micro-batches, or with rows outside of all rows, is refused") {
-  const auto refused = [](const BatchPlan& plan) {
+    "dataset: a plan without rows, columns or micro-batches, or with rows outside the data, is rejected") {
+  const auto rejected = [](const BatchPlan& plan) {
     return message_of([&] { RandomTokens(5, plan, kRandom); })
         .starts_with(
             "dataset: a batch needs at least one row, column and micro-batch, and rows among all rows\n");
   };
-  CHECK(refused({0, 4}));
-  CHECK(refused({4, 0}));
-  CHECK(refused({4, 4, 0}));
-  CHECK(refused({4, 4, 1, -1, 8}));
-  CHECK(refused({4, 4, 1, 5, 8}));
-  CHECK_FALSE(refused({4, 4, 1, 4, 8}));
+  CHECK(rejected({0, 4}));
+  CHECK(rejected({4, 0}));
+  CHECK(rejected({4, 4, 0}));
+  CHECK(rejected({4, 4, 1, -1, 8}));
+  CHECK(rejected({4, 4, 1, 5, 8}));
+  CHECK_FALSE(rejected({4, 4, 1, 4, 8}));
 }

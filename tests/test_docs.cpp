@@ -1,4 +1,4 @@
-// The commands of README.md and docs/*.md are run as they stand there, and what they print is compared.
+// Runs the commands of README.md and docs/*.md as written and compares what they print.
 //
 // A block that begins with ```console holds commands, `$ ./dev ...` or `$ handgrad ...`, each followed by what it prints.
 // There `...` stands for any characters, and alone on a line for any lines; `[exit status 1]` ends the output of a command

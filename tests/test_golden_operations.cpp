@@ -19,7 +19,7 @@ using nlohmann::json;
 
 namespace {
 
-/// The arrays of a case that are no tensors of ours: token ids, targets.
+/// The inputs of a case; `arrays` holds token ids and targets.
 struct Inputs {
   std::vector<Tensor> tensors;
   std::vector<Array> arrays;

@@ -1,4 +1,4 @@
-// The GPT: names, counts, shared weights, what it refuses, and how its loss begins.
+// The GPT: names, counts, shared weights, rejected sizes, and the first loss.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -89,18 +89,18 @@ TEST_CASE("gpt: logits of shape [B, T, V] that depend on no later token") {
 }
 
 TEST_CASE("gpt: sizes that do not fit name both values, before anything is allocated (H79)") {
-  const auto refusal = [](GptConfig config) {
+  const auto error_of = [](GptConfig config) {
     return expect::message<ValueError>([&] { GptModel{config}; });
   };
-  CHECK(refusal({.emb_dim = 10, .n_heads = 3}) == "gpt: n_heads must divide emb_dim = 10, got 3");
-  CHECK(refusal({.emb_dim = 8, .n_heads = 0}) == "gpt: n_heads must divide emb_dim = 8, got 0");
-  CHECK(refusal({.vocab_size = 0}) == "gpt: vocab_size must be at least 1 and at most 2^31, got 0");
-  CHECK(refusal({.emb_dim = std::int64_t{1} << 40}) ==
+  CHECK(error_of({.emb_dim = 10, .n_heads = 3}) == "gpt: n_heads must divide emb_dim = 10, got 3");
+  CHECK(error_of({.emb_dim = 8, .n_heads = 0}) == "gpt: n_heads must divide emb_dim = 8, got 0");
+  CHECK(error_of({.vocab_size = 0}) == "gpt: vocab_size must be at least 1 and at most 2^31, got 0");
+  CHECK(error_of({.emb_dim = std::int64_t{1} << 40}) ==
         "gpt: emb_dim must be at least 1 and at most 2^31, got 1099511627776");
-  CHECK(refusal({.n_layers = 100'000'000}) ==
+  CHECK(error_of({.n_layers = 100'000'000}) ==
         "gpt: a model may have at most 1e+11 parameters, these sizes give 7.1e+14\n"
         "  try: a smaller n_layers, emb_dim or vocab_size");
-  CHECK(refusal({.drop_rate = 1}) == "gpt: drop_rate must be at least 0 and less than 1, got 1");
+  CHECK(error_of({.drop_rate = 1}) == "gpt: drop_rate must be at least 0 and less than 1, got 1");
 }
 
 TEST_CASE("gpt: too many tokens in a row, a wrong rank and an unknown token") {

@@ -115,18 +115,18 @@ TEST_CASE("generate: leaves the model training, and streams until it is told to 
   CHECK(!model.training());
 }
 
-TEST_CASE("generate: what it refuses") {
+TEST_CASE("generate: invalid prompts and options are rejected") {
   Sum model;
-  const auto refusal = [&](const Tokens& prompt, const models::GenerateOptions& options) {
+  const auto error_of = [&](const Tokens& prompt, const models::GenerateOptions& options) {
     return expect::message<ValueError>([&] { generate(model, prompt, options); });
   };
-  CHECK(refusal({}, {}) == "generate: the prompt must have at least 1 token, got 0");
-  CHECK(refusal({1}, {.max_new_tokens = -1}) == "generate: max_new_tokens must be at least 0, got -1");
-  CHECK(refusal({1}, {.temperature = -0.5}) ==
+  CHECK(error_of({}, {}) == "generate: the prompt must have at least 1 token, got 0");
+  CHECK(error_of({1}, {.max_new_tokens = -1}) == "generate: max_new_tokens must be at least 0, got -1");
+  CHECK(error_of({1}, {.temperature = -0.5}) ==
         "generate: temperature must be at least 0 and finite, got -0.5");
-  CHECK(refusal({1}, {.temperature = INFINITY}) ==
+  CHECK(error_of({1}, {.temperature = INFINITY}) ==
         "generate: temperature must be at least 0 and finite, got inf");
-  CHECK(refusal({1}, {.top_k = -2}) == "generate: top_k must be at least 0, got -2");
+  CHECK(error_of({1}, {.top_k = -2}) == "generate: top_k must be at least 0, got -2");
   CHECK(expect::message<ValueError>([] {
           models::sample(Tensor::of({0, NAN, 1}), {}, 0.5);
         }) == "generate: logits must be finite, got nan for token 1");

@@ -74,7 +74,7 @@ TEST_CASE("gradcheck: a missing gradient is wrong unless the differences are 0 t
 }
 
 TEST_CASE("gradcheck: a tensor whose gradient is rounding is measured against the largest of all") {
-  // A constant added to all logits changes no softmax: its gradient is 0 but for rounding.
+  // A constant added to all logits does not change the softmax: its gradient is 0 except for rounding.
   const auto f = [](const std::vector<Tensor>& in) {
     const Tensor z = in[0] + in[1];
     const Tensor e = exp(z);

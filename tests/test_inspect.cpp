@@ -356,7 +356,7 @@ TEST_CASE("inspect: quantities and steps that are not there, in whole messages")
   CHECK(csv.starts_with("name,index,value\nfinal_norm.scale,0," + weights[0]["values"][0].dump() + "\n"));
   CHECK(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')) ==
         1 + weights[0]["values"].size());
-  // Of a file with one tensor that cannot be read nothing is written.
+  // If one tensor of the file cannot be read, nothing is written.
   const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                              R"("b":{"dtype":"BOOL","shape":[4],"data_offsets":[4,8]}})";
   std::ofstream mixed(folder.path() / "mixed.safetensors", std::ios::binary);

@@ -142,7 +142,7 @@ TEST_CASE("H89 Ctrl-C and SIGTERM finish the step and save, and the run goes on 
   }
 }
 
-TEST_CASE("Ctrl-C before the first step leaves something to go on from") {
+TEST_CASE("Ctrl-C before the first step leaves a run that can be resumed") {
   const TemporaryFolder folder;
   Child child(folder.path(), with(settings("parts", "1"), {"--pace", "0.01"}));
   REQUIRE(
@@ -180,7 +180,7 @@ TEST_CASE("a second Ctrl-C leaves at once, with the last checkpoint as it was") 
                                 "train.checkpoint_every=0"})
               .wait() == 0);
   const fs::path metrics = folder.path() / "run" / "metrics.jsonl";
-  // The first one may come just before the end of a step, which then ends in order: another try.
+  // The first Ctrl-C may arrive just before the end of a step, which then ends normally: try again.
   bool left_at_once = false;
   for (int attempt = 0; attempt < 5 && !left_at_once; ++attempt) {
     const std::size_t steps = lines_in(metrics);
@@ -219,7 +219,8 @@ TEST_CASE("a run that was killed before its first checkpoint can be looked at, a
             .status == 0);
 }
 
-TEST_CASE("the page of a training that failed is served until Ctrl-C, and it has failed all the same") {
+TEST_CASE(
+    "the page of a failed training is served until Ctrl-C, and the exit status still says that it failed") {
   const TemporaryFolder folder;
   Child child(folder.path(), {"train", kToy, "--out", "run", "--quiet", "--serve", "0", "--set",
                               "optimizer={\"type\": \"sgd\", \"lr\": 1e30}", "--set", "train.grad_clip=0"});
@@ -232,7 +233,7 @@ TEST_CASE("the page of a training that failed is served until Ctrl-C, and it has
   CHECK(child.wait() == 1);
 }
 
-TEST_CASE("twenty kills at random moments: each time the run can be looked at, reported and gone on with") {
+TEST_CASE("twenty kills at random moments: after each the run can be inspected, reported and resumed") {
   const TemporaryFolder folder;
   const std::vector<std::string> endless = with(kEndless, {"--set", "train.checkpoint_every=1"});
   const fs::path checkpoints = folder.path() / "run" / "checkpoints";
@@ -240,10 +241,10 @@ TEST_CASE("twenty kills at random moments: each time the run can be looked at, r
   for (int kill = 0; kill < 20; ++kill) {
     CAPTURE(kill);
     const std::vector<std::string> begin = {"train", kToy, "--out", "run"},
-                                   go_on = {"train", "--resume", "run"};
-    Child child(folder.path(), with(kill == 0 ? begin : go_on, endless));
+                                   resume = {"train", "--resume", "run"};
+    Child child(folder.path(), with(kill == 0 ? begin : resume, endless));
     const std::size_t steps = lines_in(folder.path() / "run" / "metrics.jsonl");
-    // The first time it may not be killed before there is something to go on from.
+    // The first kill must wait until there is a step to resume from.
     REQUIRE(wait_until([&] {
       return (lines_in(folder.path() / "run" / "metrics.jsonl") > steps &&
               fs::exists(checkpoints / "step-000001" / "state.json")) ||
@@ -259,7 +260,7 @@ TEST_CASE("twenty kills at random moments: each time the run can be looked at, r
     CHECK_MESSAGE(report.status == 0, report.err);
     CHECK(read_file(folder.path() / ("page" + std::to_string(kill) + ".html")).ends_with("</html>\n"));
   }
-  // The steps that the last one of them makes are those of a run that nobody disturbed.
+  // The last resumed run makes the same steps as a run without interruptions.
   std::int64_t last = 0;
   for (const auto& entry : fs::directory_iterator(checkpoints))
     if (const std::string name = entry.path().filename().string(); name.starts_with("step-"))

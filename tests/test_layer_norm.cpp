@@ -44,7 +44,7 @@ Array of(const std::vector<double>& values, const Shape& shape) { return Array::
 
 }  // namespace
 
-// ---- The numbers everybody starts from
+// ---- Four numbers by hand
 
 TEST_CASE("layer_norm: every line of [2, 2, 6, 6] by hand") {
   const Tensor x = Tensor::of({2, 2, 6, 6});

@@ -1,4 +1,4 @@
-// The server of a page while its run goes on: its threads, as sockets see them. What a browser makes of it: tests/browser.
+// The server of a running training's page: its threads, seen through sockets. The page in a browser: tests/browser.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -44,7 +44,7 @@ class Socket {
     REQUIRE(connected_);
     REQUIRE(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
   }
-  /// What comes until `end` does, or the connection ends.
+  /// What arrives up to `end`, or until the connection closes.
   std::string read(const std::string& end = "") const {
     std::string text;
     char bytes[4096];
@@ -80,7 +80,7 @@ TEST_CASE("live server: a port that is taken is an error that says which") {
   CHECK_THROWS_WITH_AS(LiveServer{port}, doctest::Contains(std::to_string(port).c_str()), handgrad::Error);
 }
 
-TEST_CASE("live server: pages for this machine's names only, news for everybody until the end") {
+TEST_CASE("live server: pages for this machine's names only, events for every viewer until the end") {
   const TemporaryFolder folder;
   REQUIRE(handgrad_in(folder.path(), "train " + config_path("toy.json") +
                                          " --out run --quiet --set train.steps=3 --set train.batch_size=1")

@@ -263,7 +263,7 @@ TEST_CASE("dropout: element i is decided by random number i of the key") {
   }
 }
 
-TEST_CASE("dropout: every call draws anew, a repeated context draws the same") {
+TEST_CASE("dropout: every call draws a new mask, and a repeated context the same one") {
   const Tensor x = Tensor::ones({1000});
   set_random_context({.seed = 13});
   const Array first = dropout(x, 0.5).array(), second = dropout(x, 0.5).array();

@@ -22,7 +22,7 @@ namespace {
 Fields fields_of(const char* text) { return Fields(io::parse_json(text, "toy.json"), {"toy.json"}); }
 
 template <class Read>
-std::string refusal(const char* text, const Read& read) {
+std::string error_of(const char* text, const Read& read) {
   return expect::message<ConfigError>([&] {
     Fields fields = fields_of(text);
     read(fields);
@@ -30,7 +30,7 @@ std::string refusal(const char* text, const Read& read) {
   });
 }
 
-std::string parse_refusal(std::string_view text) {
+std::string parse_error(std::string_view text) {
   return expect::message<ConfigError>([&] { io::parse_json(text, "toy.json"); });
 }
 
@@ -74,70 +74,73 @@ TEST_CASE("fields: unknown keys, with what was probably meant (H78)") {
     norm.boolean("composed", {.fallback = false});
     f.object("train").integer("batch_size", {.fallback = 16});
   };
-  CHECK(refusal(R"({"model": {"norm": {"epss": 1}}})", read) ==
+  CHECK(error_of(R"({"model": {"norm": {"epss": 1}}})", read) ==
         "toy.json: /model/norm/epss: unknown key; did you mean \"eps\"? (known: composed, eps, type)");
-  CHECK(refusal(R"({"train": {"batch_sise": 8}})", read) ==
+  CHECK(error_of(R"({"train": {"batch_sise": 8}})", read) ==
         "toy.json: /train/batch_sise: unknown key; did you mean \"batch_size\"? (known: batch_size)");
-  CHECK(refusal(R"({"modle": {}})", read) ==
+  CHECK(error_of(R"({"modle": {}})", read) ==
         "toy.json: /modle: unknown key; did you mean \"model\"? (known: model, train)");
-  CHECK(refusal(R"({"model": {"norm": {"quite/other": 1}}})", read) ==
+  CHECK(error_of(R"({"model": {"norm": {"quite/other": 1}}})", read) ==
         "toy.json: /model/norm/quite~1other: unknown key (known: composed, eps, type)");
-  CHECK(refusal(R"({"model": {"norm": {}}})", read) == "(nothing was thrown)");
-  CHECK(refusal(R"({"anything": {"at": {"all": 1}}})", [](Fields&) {}) == "toy.json: /anything: unknown key");
+  CHECK(error_of(R"({"model": {"norm": {}}})", read) == "(nothing was thrown)");
+  CHECK(error_of(R"({"anything": {"at": {"all": 1}}})", [](Fields&) {}) ==
+        "toy.json: /anything: unknown key");
 }
 
 TEST_CASE("fields: wrong types (H106)") {
-  CHECK(refusal(R"({"steps": "2"})", read_steps) ==
+  CHECK(error_of(R"({"steps": "2"})", read_steps) ==
         "toy.json: /steps: must be an integer, got the text \"2\"");
-  CHECK(refusal(R"({"steps": 2.5})", read_steps) == "toy.json: /steps: must be an integer, got 2.5");
-  CHECK(refusal(R"({"steps": 1e300})", read_steps) ==
+  CHECK(error_of(R"({"steps": 2.5})", read_steps) == "toy.json: /steps: must be an integer, got 2.5");
+  CHECK(error_of(R"({"steps": 1e300})", read_steps) ==
         "toy.json: /steps: must be an integer, above 2^53 with all its digits, got 1e+300");
-  CHECK(refusal(R"({"steps": true})", read_steps) == "toy.json: /steps: must be an integer, got true");
-  CHECK(refusal(R"({"steps": 18446744073709551615})", read_steps) ==
+  CHECK(error_of(R"({"steps": true})", read_steps) == "toy.json: /steps: must be an integer, got true");
+  CHECK(error_of(R"({"steps": 18446744073709551615})", read_steps) ==
         "toy.json: /steps: must be an integer up to 9223372036854775807, got 18446744073709551615");
-  CHECK(refusal(R"({"rate": null})", read_rate) == "toy.json: /rate: must be a number, got null");
-  CHECK(refusal(R"({"rate": [1, 2]})", read_rate) == "toy.json: /rate: must be a number, got the list [1,2]");
-  CHECK(refusal(R"({"rate": {}})", read_rate) == "toy.json: /rate: must be a number, got an object");
-  CHECK(refusal(R"({"tie": 1})", [](Fields& f) { f.boolean("tie"); }) ==
+  CHECK(error_of(R"({"rate": null})", read_rate) == "toy.json: /rate: must be a number, got null");
+  CHECK(error_of(R"({"rate": [1, 2]})", read_rate) ==
+        "toy.json: /rate: must be a number, got the list [1,2]");
+  CHECK(error_of(R"({"rate": {}})", read_rate) == "toy.json: /rate: must be a number, got an object");
+  CHECK(error_of(R"({"tie": 1})", [](Fields& f) { f.boolean("tie"); }) ==
         "toy.json: /tie: must be true or false, got 1");
-  CHECK(refusal(R"({"path": 1})", [](Fields& f) { f.string("path"); }) ==
+  CHECK(error_of(R"({"path": 1})", [](Fields& f) { f.string("path"); }) ==
         "toy.json: /path: must be a text, got 1");
-  CHECK(refusal(R"({"norm": "none"})", [](Fields& f) { f.object("norm"); }) ==
+  CHECK(error_of(R"({"norm": "none"})", [](Fields& f) { f.object("norm"); }) ==
         "toy.json: /norm: must be an object, got the text \"none\"");
-  CHECK(refusal(R"({"freeze": "x"})", [](Fields& f) { f.strings("freeze"); }) ==
+  CHECK(error_of(R"({"freeze": "x"})", [](Fields& f) { f.strings("freeze"); }) ==
         "toy.json: /freeze: must be a list of texts, got the text \"x\"");
-  CHECK(refusal(R"({"freeze": ["x", 2]})", [](Fields& f) { f.strings("freeze"); }) ==
+  CHECK(error_of(R"({"freeze": ["x", 2]})", [](Fields& f) { f.strings("freeze"); }) ==
         "toy.json: /freeze/1: must be a text, got 2");
-  CHECK(refusal("[1]", [](Fields&) {}) == "toy.json: a config must be an object, got the list [1]");
+  CHECK(error_of("[1]", [](Fields&) {}) == "toy.json: a config must be an object, got the list [1]");
 }
 
 TEST_CASE("fields: values out of range, missing and not known") {
-  CHECK(refusal(R"({"steps": -4})", read_steps) == "toy.json: /steps: must be at least 1, got -4");
-  CHECK(refusal(R"({"steps": 9})", [](Fields& f) { f.integer("steps", {.at_least = 1, .at_most = 8}); }) ==
+  CHECK(error_of(R"({"steps": -4})", read_steps) == "toy.json: /steps: must be at least 1, got -4");
+  CHECK(error_of(R"({"steps": 9})", [](Fields& f) { f.integer("steps", {.at_least = 1, .at_most = 8}); }) ==
         "toy.json: /steps: must be at most 8, got 9");
-  CHECK(refusal("{}", read_steps) == "toy.json: /steps: must be given: an integer, at least 1");
-  CHECK(refusal("{}", [](Fields& f) { f.object("data").string("path"); }) ==
+  CHECK(error_of("{}", read_steps) == "toy.json: /steps: must be given: an integer, at least 1");
+  CHECK(error_of("{}", [](Fields& f) { f.object("data").string("path"); }) ==
         "toy.json: /data/path: must be given: a text");
-  CHECK(refusal(R"({"rate": -0.1})", read_rate) ==
+  CHECK(error_of(R"({"rate": -0.1})", read_rate) ==
         "toy.json: /rate: must be at least 0 and less than 1, got -0.1");
-  CHECK(refusal(R"({"rate": 1})", read_rate) == "toy.json: /rate: must be at least 0 and less than 1, got 1");
-  CHECK(refusal(R"({"lr": 0})", [](Fields& f) { f.number("lr", {.more_than = 0}); }) ==
+  CHECK(error_of(R"({"rate": 1})", read_rate) ==
+        "toy.json: /rate: must be at least 0 and less than 1, got 1");
+  CHECK(error_of(R"({"lr": 0})", [](Fields& f) { f.number("lr", {.more_than = 0}); }) ==
         "toy.json: /lr: must be more than 0, got 0");
-  CHECK(refusal(R"({"lr": 3})", [](Fields& f) { f.number("lr", {.at_most = 2.5}); }) ==
+  CHECK(error_of(R"({"lr": 3})", [](Fields& f) { f.number("lr", {.at_most = 2.5}); }) ==
         "toy.json: /lr: must be at most 2.5, got 3");
-  CHECK(refusal(R"({"betas": [0.9, 1.5]})", [](Fields& f) {
+  CHECK(error_of(R"({"betas": [0.9, 1.5]})", [](Fields& f) {
           f.numbers("betas", {.size = 2, .less_than = 1});
         }) == "toy.json: /betas/1: must be less than 1, got 1.5");
-  CHECK(refusal(R"({"betas": [0.9]})", [](Fields& f) { f.numbers("betas", {.size = 2}); }) ==
+  CHECK(error_of(R"({"betas": [0.9]})", [](Fields& f) { f.numbers("betas", {.size = 2}); }) ==
         "toy.json: /betas: must have 2 numbers, got 1");
-  CHECK(refusal(R"({"init": "gtp2"})", [](Fields& f) {
+  CHECK(error_of(R"({"init": "gtp2"})", [](Fields& f) {
           f.string("init", {.choices = {"gpt2", "book"}});
         }) == "toy.json: /init: unknown value \"gtp2\"; did you mean \"gpt2\"? (known: book, gpt2)");
   const auto heads = [](Fields& f) { f.integer("n_heads", {.at_least = 1, .divides = {"emb_dim", 100}}); };
-  CHECK(refusal(R"({"n_heads": 12})", heads) == "toy.json: /n_heads: must divide emb_dim = 100, got 12");
-  CHECK(refusal(R"({"n_heads": 0})", heads) ==
+  CHECK(error_of(R"({"n_heads": 12})", heads) == "toy.json: /n_heads: must divide emb_dim = 100, got 12");
+  CHECK(error_of(R"({"n_heads": 0})", heads) ==
         "toy.json: /n_heads: must be at least 1 and divide emb_dim = 100, got 0");
-  CHECK(refusal(R"({"a": 1})", [](Fields& f) { f.throw_error("a", "must not be here"); }) ==
+  CHECK(error_of(R"({"a": 1})", [](Fields& f) { f.throw_error("a", "must not be here"); }) ==
         "toy.json: /a: must not be here");
 }
 
@@ -154,7 +157,7 @@ TEST_CASE("fields: the error knows file, pointer and rule, and where an overridi
   Fields train = f.object("train");
   try {
     train.integer("steps", {.at_least = 1});
-    FAIL("must be refused");
+    FAIL("must be rejected");
   } catch (const ConfigError& error) {
     CHECK(std::string(error.what()) == "--set train.steps=-1: /train/steps: must be at least 1, got -1");
     CHECK(error.file() == "--set train.steps=-1");
@@ -226,23 +229,21 @@ TEST_CASE("json: comments and a byte-order mark are allowed (H81, H82)") {
   CHECK(io::parse_json("\xEF\xBB\xBF{}", "toy.json").dump() == "{}");
 }
 
-TEST_CASE("json: everything else is refused with its place (H82)") {
-  CHECK(parse_refusal("{\"a\": 1,\n \"b\": ,}") ==
+TEST_CASE("json: everything else is rejected with its place (H82)") {
+  CHECK(parse_error("{\"a\": 1,\n \"b\": ,}") ==
         "toy.json: line 2, column 7: unexpected ','; expected '[', '{', or a literal");
-  CHECK(parse_refusal("{\"a\": 1,}") ==
-        "toy.json: line 1, column 9: unexpected '}'; expected string literal");
-  CHECK(parse_refusal("{\"lr\": NaN}") ==
+  CHECK(parse_error("{\"a\": 1,}") == "toy.json: line 1, column 9: unexpected '}'; expected string literal");
+  CHECK(parse_error("{\"lr\": NaN}") ==
         "toy.json: line 1, column 8: invalid literal; last read: '\"lr\": N'");
-  CHECK(parse_refusal("{\"lr\": 1e400}") ==
-        "toy.json: a number must not exceed the largest double, got 1e400");
-  CHECK(parse_refusal("{} x") ==
+  CHECK(parse_error("{\"lr\": 1e400}") == "toy.json: a number must not exceed the largest double, got 1e400");
+  CHECK(parse_error("{} x") ==
         "toy.json: line 1, column 4: invalid literal; last read: '{} x'; expected end of input");
-  CHECK(parse_refusal("") ==
+  CHECK(parse_error("") ==
         "toy.json: line 1, column 1: unexpected end of input; expected '[', '{', or a literal");
-  CHECK(parse_refusal("{\"a\": 1, \"b\": {\"c\": [0, {\"d\": 1, \"d\": 2}]}}") ==
+  CHECK(parse_error("{\"a\": 1, \"b\": {\"c\": [0, {\"d\": 1, \"d\": 2}]}}") ==
         "toy.json: /b/c/1/d: duplicate key");
-  CHECK(parse_refusal("{\"a\": 1, \"b\": [{}, {\"a\": 3}], \"a\": 2}") == "toy.json: /a: duplicate key");
-  CHECK(parse_refusal("[[1, [2]], {\"a\": {\"a\": [{\"a\": 1}]}}]") == "(nothing was thrown)");
+  CHECK(parse_error("{\"a\": 1, \"b\": [{}, {\"a\": 3}], \"a\": 2}") == "toy.json: /a: duplicate key");
+  CHECK(parse_error("[[1, [2]], {\"a\": {\"a\": [{\"a\": 1}]}}]") == "(nothing was thrown)");
 }
 
 TEST_CASE("json: a locale with a decimal comma changes nothing (H80)") {
@@ -254,7 +255,7 @@ TEST_CASE("json: a locale with a decimal comma changes nothing (H80)") {
   CHECK(f.number("lr") == 0.5);
   CHECK(f.integer("n") == 2);
   CHECK(f.effective().dump() == R"({"lr":0.5,"n":2})");
-  CHECK(refusal(R"({"rate": 1.5})", read_rate) ==
+  CHECK(error_of(R"({"rate": 1.5})", read_rate) ==
         "toy.json: /rate: must be at least 0 and less than 1, got 1.5");
   std::setlocale(LC_ALL, before.c_str());
   if (!found) MESSAGE("skipped: no locale with a decimal comma can be made");

@@ -194,7 +194,7 @@ TEST_CASE("attention: the first token sees only itself, and no token sees a late
   CHECK(expect::same_bits(slice(att(changed), 1, 0, 2).array(), slice(y, 1, 0, 2).array()));
 }
 
-TEST_CASE("attention: whoever looks sees queries, keys and values in the fused form too") {
+TEST_CASE("attention: observers see queries, keys and values in the fused form too") {
   struct Notes final : nn::ModuleObserver {
     std::vector<std::pair<std::string, std::vector<double>>> seen;
     void output(const nn::Module& module, const Tensor& y) override {

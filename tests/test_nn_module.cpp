@@ -1,4 +1,4 @@
-// Modules: names, order, sharing, modes, and what may look on.
+// Modules: names, order, sharing, modes, and observers.
 #include <doctest/doctest.h>
 
 #include <memory>

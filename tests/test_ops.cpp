@@ -25,7 +25,7 @@ const std::vector<Row>& rows() {
 /// An operation that has no gradient, with an example of it for operands that want one.
 struct WithoutGradient {
   const char* operation;
-  std::function<Tensor(const Tensor&)> example;  ///< none where the result is no Tensor made from one
+  std::function<Tensor(const Tensor&)> example;  ///< none where the result is not a Tensor made from one
 };
 
 const std::vector<WithoutGradient>& without_gradient() {
@@ -50,7 +50,7 @@ const std::vector<WithoutGradient>& without_gradient() {
   return all;
 }
 
-/// What stops the gradient on purpose and in silence.
+/// The operations that stop the gradient on purpose, without an error.
 const std::set<std::string> kStopsGradient = {"detach(Tensor)"};
 
 std::string type_of(std::string parameter) {
@@ -159,7 +159,7 @@ TEST_CASE("operations: gradients against finite differences in float64") {
   }
 }
 
-TEST_CASE("operations: one tensor in the place of two") {
+TEST_CASE("operations: the same tensor as both operands") {
   for (const Row& row : rows()) {
     const auto numbers = op_table::numbers_for(row);
     for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -241,7 +241,7 @@ TEST_CASE("optimizer: H104 no gradient leaves a parameter alone, a gradient of z
     CHECK(optimizer->state().back().array.values() == momentum);
     CHECK(optimizer->updates(0) == 3);
     CHECK(optimizer->updates(1) == 1);
-    CHECK(used.value() < 0.95 * after_one);  // decay and momentum went on
+    CHECK(used.value() < 0.95 * after_one);  // decay and momentum still apply
     CHECK(optimizer->take_skipped() == std::vector<std::string>{"unused"});
     optimizer->step(0.1);
     CHECK(optimizer->take_skipped().empty());  // each name once
@@ -330,7 +330,7 @@ TEST_CASE("optimizer: state goes into a checkpoint and comes back") {
   CHECK(copy[1].array.values() == mean);  // what was loaded is a copy
 }
 
-TEST_CASE("optimizer: state of another model is refused whole") {
+TEST_CASE("optimizer: state of another model is rejected as a whole") {
   Parameter w("w", Tensor::of({{1, 2}, {3, 4}})), b("b", Tensor::of({5, 6}));
   Adam adam({{"w", &w, nullptr}, {"b", &b, nullptr}}, {}, Decay::coupled);
   give(w, {1, 1, 1, 1});
@@ -359,7 +359,7 @@ TEST_CASE("optimizer: state of another model is refused whole") {
   CHECK(adam.state().size() == 3);
 }
 
-TEST_CASE("optimizers: numbers out of range are refused by name") {
+TEST_CASE("optimizers: numbers out of range are rejected by name") {
   One one(1);
   const auto sgd = [&](const SgdOptions& options) {
     return expect::message<ValueError>([&] { Sgd optimizer(one.list(), options); });

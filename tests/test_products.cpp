@@ -222,7 +222,7 @@ TEST_CASE("linear: a bias gradient sums in double") {
   exactly(b.grad(), {2, 10});
 }
 
-TEST_CASE("linear_fused: each part has the bits of its own linear") {
+TEST_CASE("linear_fused: each part equals a separate linear, bit for bit") {
   const Tensor x = leaf(expect::normal({3, 37, 65}, 1));
   const Tensor wq = leaf(expect::normal({65, 65}, 2)), wk = leaf(expect::normal({33, 65}, 3)),
                wv = leaf(expect::normal({1, 65}, 4)), bq = leaf(expect::normal({65}, 5)),

@@ -207,7 +207,7 @@ TEST_CASE("folders and texts with spaces and accents work") {
       "train \"mon r\u00e9glage.json\" --set \"data.path=un \u00e9t\u00e9 \u00e0 l'\u00eele.txt\" "
       "--set train.steps=5 --out \"mes essais/\u00e0 l'\u00eele\"");
   REQUIRE_MESSAGE(train.status == 0, train.err);
-  // The commands that are proposed can be typed as they stand.
+  // The suggested commands can be typed exactly as printed.
   const std::size_t at = train.out.find("handgrad inspect ");
   REQUIRE(at != std::string::npos);
   const std::string proposed = train.out.substr(at + 9, train.out.find("   ", at) - at - 9);
@@ -218,7 +218,7 @@ TEST_CASE("folders and texts with spaces and accents work") {
   CHECK(text_out.out.starts_with("O\u00f9"));
 }
 
-TEST_CASE("the dry run of a run that would go on makes its steps with first weights, and writes nothing") {
+TEST_CASE("a dry run of a resumed run makes its steps with first weights, and writes nothing") {
   const TemporaryFolder folder;
   const std::string eps = " --set 'model.norm={\"type\": \"layer_norm\", \"eps\": 0}'";
   REQUIRE(handgrad_in(folder.path(),
@@ -295,7 +295,7 @@ TEST_CASE("a folder in which a run is under way is left alone") {
   CHECK(read_file(folder.path() / "run" / "metrics.jsonl").find("\"step\": 40,") != std::string::npos);
 }
 
-TEST_CASE("when nobody reads the tables any more, a run saves and ends") {
+TEST_CASE("a run whose output is closed saves and ends") {
   const TemporaryFolder folder;
   handgrad_in(folder.path(),
               "train " + config_path("toy.json") + " --set train.steps=30 --pace 20 --out run | head -n 1");

@@ -1,4 +1,4 @@
-// Recordings of inspected parameters, and what inspect makes of them.
+// Recordings of inspected parameters, and what inspect shows of them.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -31,7 +31,7 @@ json small_config(int every) {
 /// Trains six small steps into a run folder.
 void train_into(const std::filesystem::path& path, int every = 1) {
   train::Run run(train::ConfigDocument::from_json(small_config(every), path));
-  train::RunFolder folder = train::RunFolder::create(path, train::RunFolder::Existing::refuse);
+  train::RunFolder folder = train::RunFolder::create(path, train::RunFolder::Existing::reject);
   folder.write_config(run.effective());
   train::Session session(run, std::move(folder));
   CHECK(session.train() == train::Ending::finished);
@@ -76,7 +76,7 @@ TEST_CASE("recording: with gaps between the records, the update is that of the r
   }
 }
 
-TEST_CASE("recording: the last step is there, also when it is no multiple") {
+TEST_CASE("recording: the last step is recorded even if it is not a multiple of the interval") {
   const TemporaryFolder folder;
   train_into(folder.path() / "each", 1);
   train_into(folder.path() / "fourth", 4);

@@ -51,7 +51,7 @@ Fields model_fields(const std::string& model, io::Purpose purpose = io::Purpose:
   return Fields(io::parse_json("{\"model\": " + model + "}", "toy.json"), {"toy.json"}, purpose);
 }
 
-std::string refusal(const std::string& model, io::Purpose purpose = io::Purpose::build) {
+std::string error_of(const std::string& model, io::Purpose purpose = io::Purpose::build) {
   return expect::message<ConfigError>([&] {
     Fields root = model_fields(model, purpose);
     Fields fields = root.object("model");
@@ -84,7 +84,7 @@ TEST_CASE("registry: an unknown type, with what was probably meant") {
         "toy.json: /model/norm/type: unknown norm \"my_nrom\"; did you mean \"my_norm\"? (known: layer_norm, "
         "my_norm, "
         "none, rms_norm)");
-  CHECK(refusal(R"({"type": "gtp"})") ==
+  CHECK(error_of(R"({"type": "gtp"})") ==
         "toy.json: /model/type: unknown model \"gtp\"; did you mean \"gpt\"? (known: gpt)");
 }
 
@@ -100,16 +100,16 @@ TEST_CASE("registry: a norm of the user's own, from its name to its parameters i
     if (named.name == "final_norm.gain") CHECK(named.owner->type() == "my_norm");
 }
 
-TEST_CASE("registry: what a factory did not read is refused") {
-  CHECK(refusal("{" + kToy + R"(, "norm": {"epss": 1}})") ==
+TEST_CASE("registry: keys that a factory did not read are rejected") {
+  CHECK(error_of("{" + kToy + R"(, "norm": {"epss": 1}})") ==
         "toy.json: /model/norm/epss: unknown key; did you mean \"eps\"? (known: composed, eps, type)");
-  CHECK(refusal("{" + kToy + R"(, "norm": {"type": "none", "eps": 1}})") ==
+  CHECK(error_of("{" + kToy + R"(, "norm": {"type": "none", "eps": 1}})") ==
         "toy.json: /model/norm/eps: unknown key (known: type)");
-  CHECK(refusal("{" + kToy + R"(, "ff": {"activation": "gleu"}})") ==
+  CHECK(error_of("{" + kToy + R"(, "ff": {"activation": "gleu"}})") ==
         "toy.json: /model/ff/activation: unknown activation \"gleu\"; did you mean \"gelu\"? (known: gelu, "
         "gelu_exact, "
         "relu, sigmoid, silu, tanh)");
-  CHECK(refusal("{" + kToy + R"(, "norm": {"eps": -1}})") ==
+  CHECK(error_of("{" + kToy + R"(, "norm": {"eps": -1}})") ==
         "toy.json: /model/norm/eps: must be at least 0, got -1");
 }
 
@@ -146,19 +146,19 @@ TEST_CASE("models: a GPT from its config") {
   CHECK(expect::same_bits(model->find_parameter("tok_emb.weight")->array(), same.tok_emb.weight.array()));
 }
 
-TEST_CASE("models: sizes that do not fit are refused before anything is built (H79)") {
+TEST_CASE("models: sizes that do not fit are rejected before anything is built (H79)") {
   for (const io::Purpose purpose : {io::Purpose::build, io::Purpose::check}) {
-    CHECK(refusal(R"({"context_length": 16, "emb_dim": 100, "n_heads": 12, "n_layers": 1})", purpose) ==
+    CHECK(error_of(R"({"context_length": 16, "emb_dim": 100, "n_heads": 12, "n_layers": 1})", purpose) ==
           "toy.json: /model/n_heads: must divide emb_dim = 100, got 12");
-    CHECK(refusal(R"({"context_length": 16, "emb_dim": 10, "n_heads": 3, "n_layers": 1})", purpose) ==
+    CHECK(error_of(R"({"context_length": 16, "emb_dim": 10, "n_heads": 3, "n_layers": 1})", purpose) ==
           "toy.json: /model/n_heads: must divide emb_dim = 10, got 3");
-    CHECK(refusal(R"({"context_length": 16, "emb_dim": 8, "n_heads": 0, "n_layers": 1})", purpose) ==
+    CHECK(error_of(R"({"context_length": 16, "emb_dim": 8, "n_heads": 0, "n_layers": 1})", purpose) ==
           "toy.json: /model/n_heads: must be at least 1 and divide emb_dim = 8, got 0");
-    CHECK(refusal("{" + kToy + R"(, "drop_rate": -0.1})", purpose) ==
+    CHECK(error_of("{" + kToy + R"(, "drop_rate": -0.1})", purpose) ==
           "toy.json: /model/drop_rate: must be at least 0 and less than 1, got -0.1");
-    CHECK(refusal(R"({"emb_dim": 8})", purpose) ==
+    CHECK(error_of(R"({"emb_dim": 8})", purpose) ==
           "toy.json: /model/context_length: must be given: an integer, at least 1 and at most 2147483648");
-    CHECK(refusal("{" + kToy + R"(, "nlayers": 1})", purpose) ==
+    CHECK(error_of("{" + kToy + R"(, "nlayers": 1})", purpose) ==
           "toy.json: /model/nlayers: unknown key; did you mean \"n_layers\"? (known: context_length, "
           "drop_rate, emb_dim, "
           "ff, init, n_heads, n_layers, norm, qkv_bias, tie_weights, type, vocab_size)");

@@ -38,7 +38,7 @@ void furnish(const fs::path& run) {
 
 }  // namespace
 
-TEST_CASE("run folder: a start that was broken off is no run") {
+TEST_CASE("run folder: an interrupted start does not count as a run") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
   fs::create_directory(run);
@@ -56,20 +56,19 @@ TEST_CASE("run folder: a run that fails before its first step leaves no folder")
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "runs" / "new";
   {
-    const RunFolder run = RunFolder::create(path, RunFolder::Existing::refuse);
+    const RunFolder run = RunFolder::create(path, RunFolder::Existing::reject);
     write(path / "metrics.jsonl", "");
   }
   CHECK_FALSE(fs::exists(path));
   {
-    RunFolder run = RunFolder::create(path, RunFolder::Existing::refuse);
+    RunFolder run = RunFolder::create(path, RunFolder::Existing::reject);
     write(path / "config.json", "{}");
     run.keep();
   }
   CHECK(names_in(path) == Names{"config.json"});
 }
 
-TEST_CASE(
-    "run folder: what was to be replaced comes back when the new run fails, and goes when it does not") {
+TEST_CASE("run folder: the replaced run is restored when the new run fails, and deleted when it succeeds") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "run";
   furnish(path);
@@ -91,7 +90,7 @@ TEST_CASE(
   CHECK(read_file(path / "config.json") == "new");
 }
 
-TEST_CASE("run folder: what a kill left is put in order by the next call") {
+TEST_CASE("run folder: the next call recovers from a kill") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "run";
   SUBCASE("before the first step: the old run comes back") {
@@ -176,7 +175,8 @@ TEST_CASE("a run keeps its tokenizer: the text may change or go, ids keep their 
   CHECK(handgrad_in(folder.path(), generate).status == 0);
 }
 
-TEST_CASE("run folder: a file of lines that is continued keeps the first ones, and a cut line is no line") {
+TEST_CASE(
+    "run folder: a continued file of lines keeps the first ones, and an incomplete line does not count") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "samples.jsonl";
   const std::string one = "{\"step\": 1}\n", two = "{\"step\": 2, \"loss\": 3}\n", three = "{\"step\": 3}\n";

@@ -38,7 +38,7 @@ struct File {
   }
 
   /// The error of reading it, without the path in front.
-  std::string refusal() const {
+  std::string error_of() const {
     try {
       SafetensorsReader reader(path);
       for (const auto& entry : reader.entries()) (void)reader.read(entry);
@@ -48,12 +48,12 @@ struct File {
     }
     return "accepted";
   }
-  std::string refusal(const std::string& header, std::size_t data_bytes) const {
+  std::string error_of(const std::string& header, std::size_t data_bytes) const {
     write(header, std::string(data_bytes, '\0'));
-    return refusal();
+    return error_of();
   }
-  std::string refusal_of_offsets(const std::string& offsets) const {
-    return refusal(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":)" + offsets + "}}", 8);
+  std::string error_of_offsets(const std::string& offsets) const {
+    return error_of(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":)" + offsets + "}}", 8);
   }
 };
 
@@ -108,72 +108,72 @@ TEST_CASE(
   CHECK(read_bytes(file.path) == bytes);
 }
 
-TEST_CASE("safetensors: H71 lengths that lie are refused before memory is taken") {
+TEST_CASE("safetensors: H71 wrong lengths are rejected before memory is allocated") {
   const File file;
   file.write(std::string(8, '\xff'));
-  CHECK(file.refusal() == "the header should have 18446744073709551615 bytes, the file has 0");
+  CHECK(file.error_of() == "the header should have 18446744073709551615 bytes, the file has 0");
   file.write(bytes_of<std::uint64_t>({100}) + std::string(12, ' '));
-  CHECK(file.refusal() == "the header should have 100 bytes, the file has 12");
+  CHECK(file.error_of() == "the header should have 100 bytes, the file has 12");
   file.write("");
-  CHECK(file.refusal() == "a safetensors file has at least 8 bytes, this one 0");
+  CHECK(file.error_of() == "a safetensors file has at least 8 bytes, this one 0");
   file.write("1234567");
-  CHECK(file.refusal() == "a safetensors file has at least 8 bytes, this one 7");
+  CHECK(file.error_of() == "a safetensors file has at least 8 bytes, this one 7");
   file.write(bytes_of<std::uint64_t>({0}));
-  CHECK(file.refusal() == "the header must begin with {");
+  CHECK(file.error_of() == "the header must begin with {");
 }
 
 TEST_CASE("safetensors: H72 a shape must fill its span") {
   const File file;
-  CHECK(file.refusal(R"({"t":{"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]}})", 4) ==
+  CHECK(file.error_of(R"({"t":{"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]}})", 4) ==
         "tensor t: shape [1000, 1000] of F32 needs 4000000 bytes, data_offsets span 4");
   // 2^32 * 2^32 wraps to 0.
-  CHECK(file.refusal(R"({"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0) ==
+  CHECK(file.error_of(R"({"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0) ==
         "tensor t: shape [4294967296, 4294967296] is too large");
-  CHECK(file.refusal(R"({"t":{"dtype":"U8","shape":[0,18446744073709551615],"data_offsets":[0,0]}})", 0) ==
+  CHECK(file.error_of(R"({"t":{"dtype":"U8","shape":[0,18446744073709551615],"data_offsets":[0,0]}})", 0) ==
         "tensor t: shape [0, 18446744073709551615] is too large");
 }
 
-TEST_CASE("safetensors: H73 tensors must stand side by side and fill the data") {
+TEST_CASE("safetensors: H73 tensors must be adjacent and fill the data") {
   const File file;
-  CHECK(file.refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                     R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-                     12) == "tensors a and b overlap");
-  CHECK(file.refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                     R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
-                     8) == "tensors a and b overlap");
-  CHECK(file.refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12) ==
+  CHECK(file.error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                      R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                      12) == "tensors a and b overlap");
+  CHECK(file.error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                      R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                      8) == "tensors a and b overlap");
+  CHECK(file.error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12) ==
         "bytes 0 to 4 of the data belong to no tensor");
-  CHECK(file.refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9) ==
+  CHECK(file.error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9) ==
         "1 bytes follow the last tensor");
-  CHECK(file.refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7) ==
+  CHECK(file.error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7) ==
         "the tensors need 8 bytes of data, the file has 7");
   // In the header the order is free.
-  CHECK(file.refusal(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},)"
-                     R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
-                     12) == "accepted");
+  CHECK(file.error_of(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},)"
+                      R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                      12) == "accepted");
 }
 
 TEST_CASE("safetensors: H74 offsets are two whole numbers in order") {
   const File file;
-  CHECK(file.refusal_of_offsets("[0,8]") == "accepted");
-  CHECK(file.refusal_of_offsets("[8,0]") == "tensor t: data_offsets end before they begin: [8, 0]");
-  CHECK(file.refusal_of_offsets("[0]") == "tensor t: data_offsets needs 2 numbers, got 1");
-  CHECK(file.refusal_of_offsets("[]") == "tensor t: data_offsets needs 2 numbers, got 0");
-  CHECK(file.refusal_of_offsets("[0,8,16]") == "tensor t: data_offsets has more than 2 numbers");
+  CHECK(file.error_of_offsets("[0,8]") == "accepted");
+  CHECK(file.error_of_offsets("[8,0]") == "tensor t: data_offsets end before they begin: [8, 0]");
+  CHECK(file.error_of_offsets("[0]") == "tensor t: data_offsets needs 2 numbers, got 1");
+  CHECK(file.error_of_offsets("[]") == "tensor t: data_offsets needs 2 numbers, got 0");
+  CHECK(file.error_of_offsets("[0,8,16]") == "tensor t: data_offsets has more than 2 numbers");
   for (const char* wrong :
        {"[-8,0]", R"(["0","8"])", "[0.0,8]", "8", "null", "[[0,8]]", "true", "[0,1e400]"}) {
     CAPTURE(wrong);
-    CHECK(file.refusal_of_offsets(wrong) != "accepted");
+    CHECK(file.error_of_offsets(wrong) != "accepted");
   }
 }
 
 TEST_CASE("safetensors: H75 padding is spaces and nothing else") {
   const File file;
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-  CHECK(file.refusal(header + "  ", 8) == "accepted");
-  CHECK(file.refusal(header + std::string(2, '\0'), 8) == "the header has a NUL byte");
-  CHECK(file.refusal("  " + header, 8) == "the header must begin with {");
-  CHECK(doctest::String(file.refusal(header + "{}", 8).c_str()) ==
+  CHECK(file.error_of(header + "  ", 8) == "accepted");
+  CHECK(file.error_of(header + std::string(2, '\0'), 8) == "the header has a NUL byte");
+  CHECK(file.error_of("  " + header, 8) == "the header must begin with {");
+  CHECK(doctest::String(file.error_of(header + "{}", 8).c_str()) ==
         doctest::Contains("the header is not JSON"));
 }
 
@@ -194,19 +194,19 @@ TEST_CASE("safetensors: H77 half types are widened exactly") {
 
 TEST_CASE("safetensors: types that cannot be used are named") {
   const File file;
-  CHECK(file.refusal(R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", 8) ==
+  CHECK(file.error_of(R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", 8) ==
         "tensor t: numbers of type U8 cannot be used");
-  CHECK(file.refusal(R"({"t":{"dtype":"f32","shape":[2],"data_offsets":[0,8]}})", 8) ==
+  CHECK(file.error_of(R"({"t":{"dtype":"f32","shape":[2],"data_offsets":[0,8]}})", 8) ==
         "tensor t: unknown dtype \"f32\"");
 
   const std::string header = R"({"t":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})";
   file.write(header, bytes_of<std::int64_t>({-5, 2147483647}));
   CHECK(SafetensorsReader(file.path).read("t").values() == std::vector<double>{-5, 2147483647});
   file.write(header, bytes_of<std::int64_t>({0, 2147483648}));
-  CHECK(file.refusal() == "tensor t: 2147483648 does not fit into 32 bits");
+  CHECK(file.error_of() == "tensor t: 2147483648 does not fit into 32 bits");
 }
 
-TEST_CASE("safetensors: headers of another form are refused") {
+TEST_CASE("safetensors: headers of another form are rejected") {
   const File file;
   const std::string good = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   const struct {
@@ -231,11 +231,11 @@ TEST_CASE("safetensors: headers of another form are refused") {
   };
   for (const auto& [header, message] : cases) {
     CAPTURE(header);
-    CHECK(file.refusal(header, 8) == message);
+    CHECK(file.error_of(header, 8) == message);
   }
-  CHECK(file.refusal("{", 0) != "accepted");
-  CHECK(file.refusal("{\"\xff\":{}}", 0) != "accepted");
-  CHECK(file.refusal(R"({"t":)" + std::string(100000, '[') + "}", 0) == "tensor t: must be an object");
+  CHECK(file.error_of("{", 0) != "accepted");
+  CHECK(file.error_of("{\"\xff\":{}}", 0) != "accepted");
+  CHECK(file.error_of(R"({"t":)" + std::string(100000, '[') + "}", 0) == "tensor t: must be an object");
 }
 
 TEST_CASE("safetensors: whatever byte is damaged, the answer is an error or numbers") {
@@ -245,9 +245,9 @@ TEST_CASE("safetensors: whatever byte is damaged, the answer is an error or numb
       R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}}     )";
   file.write(header, std::string(14, 'x'));
   const std::string good = read_bytes(file.path);
-  REQUIRE(file.refusal() == "accepted");
+  REQUIRE(file.error_of() == "accepted");
   Random random(1);
-  int refused = 0;
+  int rejected = 0;
   for (int i = 0; i < 2000; ++i) {
     std::string bad = good;
     for (std::uint64_t flips = 1 + random.below(3); flips > 0; --flips) {
@@ -257,9 +257,9 @@ TEST_CASE("safetensors: whatever byte is damaged, the answer is an error or numb
     if (i % 10 == 0) bad.resize(random.below(bad.size()));
     file.write(bad);
     CAPTURE(bad);
-    refused += file.refusal() == "accepted" ? 0 : 1;
+    rejected += file.error_of() == "accepted" ? 0 : 1;
   }
-  CHECK(refused > 1000);
+  CHECK(rejected > 1000);
 }
 
 TEST_CASE("safetensors: files that cannot be read or written say why") {

@@ -60,16 +60,16 @@ TEST_CASE("schedule: a decay that ends within the warm-up goes to the lowest rat
   CHECK(schedule.lr(3) == 0.5);
 }
 
-TEST_CASE("schedule: numbers out of range are refused by name") {
-  const auto refusal = [](const ScheduleOptions& options) {
+TEST_CASE("schedule: numbers out of range are rejected by name") {
+  const auto error_of = [](const ScheduleOptions& options) {
     return expect::message<ValueError>([&] { ConstantSchedule schedule(options); });
   };
-  CHECK(refusal({.lr = -1}) == "schedule: lr must be a finite number of at least 0, got -1");
-  CHECK(refusal({.lr = std::numeric_limits<double>::infinity()}) ==
+  CHECK(error_of({.lr = -1}) == "schedule: lr must be a finite number of at least 0, got -1");
+  CHECK(error_of({.lr = std::numeric_limits<double>::infinity()}) ==
         "schedule: lr must be a finite number of at least 0, got inf");
-  CHECK(refusal({.lr = 1, .min_lr = 2}) == "schedule: min_lr must be at most lr = 1, got 2");
-  CHECK(refusal({.lr = 1, .min_lr = std::nan("")}) ==
+  CHECK(error_of({.lr = 1, .min_lr = 2}) == "schedule: min_lr must be at most lr = 1, got 2");
+  CHECK(error_of({.lr = 1, .min_lr = std::nan("")}) ==
         "schedule: min_lr must be a finite number of at least 0, got nan");
-  CHECK(refusal({.lr = 1, .warmup_steps = -1}) ==
+  CHECK(error_of({.lr = 1, .warmup_steps = -1}) ==
         "schedule: warmup_steps and decay_steps must be at least 0, got -1 and 0");
 }

@@ -1,4 +1,4 @@
-// The training loop: accumulation, checks that stop it, evaluation, equal bits, no memory asked of the system.
+// The training loop: accumulation, checks that stop it, evaluation, equal bits, no memory from the system.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -209,7 +209,7 @@ TEST_CASE("trainer: a trainable parameter without a gradient is an error before 
 }
 
 TEST_CASE("trainer: observers see the gradients before the update and the weights after it") {
-  struct Watcher final : StepObserver {
+  struct Observer final : StepObserver {
     std::vector<std::string> calls;
     double before = 0, gradient = 0, after = 0;
     void begin(const Trainer& trainer, std::optional<double>) override {
@@ -226,14 +226,14 @@ TEST_CASE("trainer: observers see the gradients before the update and the weight
     }
   };
   FormulaTraining training([](const Formula& model) { return sum(square(model.used)); }, true);
-  Watcher watcher;
-  training.trainer.add_observer(watcher);
+  Observer observer;
+  training.trainer.add_observer(observer);
   training.trainer.run(2);
-  CHECK(watcher.calls ==
+  CHECK(observer.calls ==
         std::vector<std::string>{"begin 0", "before 1", "after 1 of 1", "before 2", "after 2 of 2"});
-  CHECK(watcher.before == doctest::Approx(0.8));
-  CHECK(watcher.gradient == doctest::Approx(1.6));
-  CHECK(watcher.after == doctest::Approx(0.8 - 0.1 * (0.9 * 2 + 1.6)));
+  CHECK(observer.before == doctest::Approx(0.8));
+  CHECK(observer.gradient == doctest::Approx(1.6));
+  CHECK(observer.after == doctest::Approx(0.8 - 0.1 * (0.9 * 2 + 1.6)));
 }
 
 TEST_CASE("trainer: a stop request ends the run after the step it is in") {
@@ -287,7 +287,7 @@ TEST_CASE("trainer: validation loss is the mean over all tokens, and leaves no t
 }
 
 TEST_CASE(
-    "trainer: dropout has numbers of its own for every seed, step and micro-batch, and the same ones again") {
+    "trainer: dropout has other random numbers for every seed, step and micro-batch, and repeats them") {
   static std::vector<std::vector<double>> masks;  // of all steps, in order
   const auto masks_of = [](std::uint64_t seed) {
     masks.clear();

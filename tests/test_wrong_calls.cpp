@@ -108,7 +108,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "train: 'run' already holds a run\n"
        "  try: --overwrite, or another folder: --out runs/NAME, or resume it: --resume run\n"},
       {"train TOY --out folder", 1,
-       "train: --out 'folder' holds something that is no part of a run: mine.txt\n"
+       "train: --out 'folder' holds something that is not part of a run: mine.txt\n"
        "  try: another folder: --out runs/NAME\n"},
       {"train TOY --out short.txt", 1,
        "train: --out 'short.txt' is a file; a run needs a folder\n"},

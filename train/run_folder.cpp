@@ -45,7 +45,7 @@ void make_folder(const fs::path& path) {
   if (error) throw_cannot_write(path, error.message());
 }
 
-/// A file of a run, or what a kill left of writing one.
+/// Whether it is a file of a run, or one left unfinished by a kill.
 bool is_ours(const fs::path& entry) {
   std::string name = entry.filename().string();
   if (name.ends_with(io::kUnfinished)) name.resize(name.size() - std::strlen(io::kUnfinished));
@@ -63,39 +63,39 @@ std::string cpu_name() {
 
 }  // namespace
 
-/// The files of a run, set aside in a folder within its own, and brought back unless forget() was called.
-class RunFolder::Before {
+/// Moves the files of a run into a subfolder, and restores them unless discard() is called.
+class RunFolder::Backup {
  public:
-  Before(fs::path path, bool is_new) : path_(std::move(path)), is_new_(is_new) {
-    bring_back(path_);  // the program may have been killed between the two renames
+  Backup(fs::path path, bool is_new) : path_(std::move(path)), is_new_(is_new) {
+    restore(path_);  // the program may have been killed between two renames
     if (is_new_) return;
     make_folder(path_ / kReplaced);
     for_ours(path_, [&](const fs::path& file) { rename(file, path_ / kReplaced / file.filename()); });
   }
-  ~Before() {
-    if (forgotten_) return;
+  ~Backup() {
+    if (discarded_) return;
     try {
       for_ours(path_, [](const fs::path& file) { fs::remove_all(file); });
-      bring_back(path_);
+      restore(path_);
       std::error_code ignored;
       if (is_new_) fs::remove(path_, ignored);  // only if it is empty
-    } catch (const std::exception&) {  // it stays in its folder, from where the next call brings it back
+    } catch (const std::exception&) {  // the files stay in the subfolder, and the next call restores them
     }
   }
-  Before(const Before&) = delete;
-  Before& operator=(const Before&) = delete;
+  Backup(const Backup&) = delete;
+  Backup& operator=(const Backup&) = delete;
 
-  void forget() {
-    forgotten_ = true;
+  void discard() {
+    discarded_ = true;
     std::error_code ignored;
     fs::remove_all(path_ / kReplaced, ignored);
   }
 
-  /// Undoes what a killed program began: its run, which has made no step, is replaced by the one that it set aside.
-  static void bring_back(const fs::path& path) {
+  /// Recovers from a killed program: restores the run it was replacing, unless the new one has a checkpoint.
+  static void restore(const fs::path& path) {
     const fs::path aside = path / kReplaced;
     if (!fs::is_directory(aside)) return;
-    if (find_latest(path)) {  // it has a checkpoint: only the removal is missing
+    if (find_latest(path)) {  // the new run has a checkpoint: only deleting the old one is left to do
       fs::remove_all(aside);
       return;
     }
@@ -121,7 +121,7 @@ class RunFolder::Before {
   }
 
   fs::path path_;
-  bool is_new_, forgotten_ = false;
+  bool is_new_, discarded_ = false;
 };
 
 std::string run_name(const fs::path& folder) {
@@ -148,29 +148,29 @@ RunFolder RunFolder::create(const fs::path& path, Existing existing) {
     for (const auto& entry : fs::directory_iterator(path)) {
       if (!is_ours(entry.path()))
         throw Error("train",
-                    fmt::format("`out` '{}' holds something that is no part of a run: {}", path.string(),
+                    fmt::format("`out` '{}' holds something that is not part of a run: {}", path.string(),
                                 entry.path().filename().string()),
                     {}, "another folder: `out` runs/NAME");
     }
   }
-  // A start that was broken off leaves a log, perhaps half a config, and nothing to lose.
+  // An interrupted start leaves a log, perhaps part of a config, and nothing worth keeping.
   for (const char* file : {"config.json", kMetricsFile, "checkpoints", kReplaced})
     begun = begun || fs::exists(path / file);
-  if (begun && existing == Existing::refuse)
+  if (begun && existing == Existing::reject)
     throw Error("train", fmt::format("'{}' already holds a run", path.string()), {},
                 fmt::format("`overwrite`, or another folder: `out` runs/NAME, or resume it: `resume` {}",
                             io::shell_word(path.string())));
   const bool is_new = !fs::exists(path);
   make_folder(path);
   RunFolder folder(path);
-  folder.before_ = std::make_shared<Before>(path, is_new);
+  folder.backup_ = std::make_shared<Backup>(path, is_new);
   return folder;
 }
 
 void RunFolder::keep() {
-  if (!before_) return;
-  before_->forget();
-  before_.reset();
+  if (!backup_) return;
+  backup_->discard();
+  backup_.reset();
 }
 
 void RunFolder::Lock::take(const fs::path& path) {
@@ -188,7 +188,7 @@ RunFolder::Lock::~Lock() {
   if (folder_ >= 0) ::close(folder_);
 }
 
-void RunFolder::recover(const fs::path& path) { Before::bring_back(path); }
+void RunFolder::recover(const fs::path& path) { Backup::restore(path); }
 
 RunFolder RunFolder::open(const fs::path& path, const char* verb) {
   if (!fs::is_regular_file(path / "config.json"))

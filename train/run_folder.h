@@ -21,19 +21,19 @@
 
 namespace handgrad::train {
 
-/// What a run is called: the last part of its folder's path, "toy" for runs/toy/.
+/// A run's name: the last part of its folder's path, "toy" for runs/toy/.
 std::string run_name(const std::filesystem::path& folder);
 
-/// Error when an older handgrad wrote the run in `folder`, which then has files that are not read any more. Everything that
-/// reads a run calls it first.
+/// Error when an older handgrad wrote the run in `folder`, in files that this one does not read. Call it before reading
+/// a run.
 void reject_older_run(const std::filesystem::path& folder);
 
-/// Makes the folder of a run or finds it, and knows where its files are. A new run that fails before its first step
-/// leaves nothing of itself, and what it was to replace.
+/// Creates or finds the folder of a run and knows its files. A new run that fails before its first step is deleted, and
+/// the run that it was replacing is restored.
 class RunFolder {
  public:
-  /// What to do with a folder that holds a run already.
-  enum class Existing { refuse, overwrite };
+  /// What to do with a folder that already holds a run.
+  enum class Existing { reject, overwrite };
 
   /// Keeps other processes from training in the same folder while it lives.
   class Lock {
@@ -43,23 +43,23 @@ class RunFolder {
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
-    /// Error when another process has it. Does nothing while the folder does not exist, or when it is held already.
+    /// Error when another process holds the lock. Does nothing if this object holds it, or if the folder does not exist.
     void take(const std::filesystem::path& path);
 
    private:
     int folder_ = -1;
   };
 
-  /// Makes the folder. Error when it holds a run and `existing` does not allow to overwrite it, when it holds other
-  /// files (handgrad deletes only its files), or when it cannot be made. Until keep() is called, the destructor of the
-  /// last copy restores what was there before.
+  /// Creates the folder. Error when it holds a run and `existing` is reject, when it holds other files (handgrad deletes
+  /// only its own), or when it cannot be created. Until keep() is called, the destructor of the last copy restores the
+  /// earlier contents.
   static RunFolder create(const std::filesystem::path& path, Existing existing);
   /// Recovers after a crash: if the new run made no step, restores the run it was replacing. The caller holds the lock,
   /// since a run that has just begun looks the same.
   static void recover(const std::filesystem::path& path);
-  /// A folder that holds a run, to continue it or to look at it. Error when there is none, said by `verb`.
+  /// Opens the folder of a run, to resume or to read it. Error, in the name of `verb`, when it holds none.
   static RunFolder open(const std::filesystem::path& path, const char* verb = "train");
-  /// Whether a process holds the lock of this folder: its run is running.
+  /// Whether a process holds the lock of this folder, so its run is running.
   static bool in_use(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }                  ///< as it was given
@@ -70,22 +70,22 @@ class RunFolder {
   void write_config(const nlohmann::ordered_json& effective) const;
   void write_meta(const nlohmann::ordered_json& meta) const;
   /// @}
-  /// Whether it was made by create(), and keep() has not been called.
-  bool is_new() const { return before_ != nullptr; }
-  /// The run has made a step, or saved its state: it is kept from now on, and the run that it replaced is deleted.
+  /// Whether create() made it and keep() has not been called.
+  bool is_new() const { return backup_ != nullptr; }
+  /// Call it after the first step or the first saved state: keeps this run and deletes the run that it replaced.
   void keep();
 
  private:
-  /// What was there before a new run, as long as it may have to come back.
-  class Before;
+  /// The folder's earlier contents, while they may have to be restored.
+  class Backup;
 
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
-  std::shared_ptr<Before> before_;
+  std::shared_ptr<Backup> backup_;
 };
 
-/// What was in force: version, compiler, CPU, kernels, threads, seed, and when the run began.
+/// The run's conditions: version, compiler, CPU, kernels, threads, seed, and its start time.
 nlohmann::ordered_json run_meta(std::uint64_t seed);
 
 }  // namespace handgrad::train

@@ -1,4 +1,4 @@
-// LayerNorm of a row of four numbers, forward and backward, in the lines that one would write by hand.
+// LayerNorm of a row of four numbers, forward and backward, as you would write it by hand.
 #include <handgrad/core/ops.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Any bytes as a config: read, or refused with one message.
+// Any bytes as a config: it is read, or rejected with one message.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: every tensor is read, or the file is refused.
+// Any bytes as a safetensors file: every tensor is read, or the file is rejected.
 #include <sys/mman.h>
 #include <unistd.h>
 

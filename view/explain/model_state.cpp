@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
                   : fmt::format("`step` {}", last));
 }
 
-/// The last step whose values the run recorded: of one that was killed, or goes on, later than its last checkpoint.
+/// The last step in the recording, 0 if there is none. In a killed or running run it is later than the last checkpoint.
 std::int64_t recorded_steps(const fs::path& folder) {
   if (!fs::exists(folder / train::kRecordingFile)) return 0;
   const std::vector<std::int64_t> steps = train::Recording(folder / train::kRecordingFile).steps();
