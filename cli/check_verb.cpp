@@ -10,7 +10,7 @@
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/check.h"
-#include "handgrad/train/checkpoint.h"
+#include "handgrad/train/open_run.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::cli {

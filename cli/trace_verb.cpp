@@ -12,7 +12,6 @@
 #include "handgrad/core/error.h"
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/io/program_name.h"
-#include "handgrad/train/checkpoint.h"
 #include "handgrad/train/open_run.h"
 #include "handgrad/train/run.h"
 #include "handgrad/view/next.h"

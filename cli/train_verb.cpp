@@ -19,7 +19,6 @@
 #include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"
 #include "handgrad/io/program_name.h"
-#include "handgrad/train/checkpoint.h"
 #include "handgrad/train/open_run.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"

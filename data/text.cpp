@@ -1,5 +1,8 @@
 #include "handgrad/data/text.h"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "handgrad/core/error.h"
@@ -27,6 +30,13 @@ Text load_text(const TextOptions& options) {
   text.training = std::move(parts.training);
   text.validation = std::move(parts.validation);
   return text;
+}
+
+std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& json) {
+  const auto type = json.is_object() ? json.find("type") : json.end();
+  if (type == json.end()) throw Error("tokenizer", "must be an object with a key \"type\"");
+  if (*type == "char") return std::make_unique<CharTokenizer>(CharTokenizer::from_json(json));
+  throw Error("tokenizer", fmt::format("/type: unknown tokenizer {} (known: char)", type->dump()));
 }
 
 }  // namespace handgrad::data

@@ -1,4 +1,4 @@
-// A text file, ready to learn from.
+// A text file, ready to learn from, and the tokenizers there are.
 #pragma once
 
 #include <cstdint>
@@ -29,5 +29,8 @@ struct Text {
 /// Reads, encodes and splits. The characters of a new CharTokenizer are those of the whole text, the
 /// held-back part included. Errors of reading, encoding and splitting, each with the path.
 Text load_text(const TextOptions& options);
+
+/// The tokenizer that `to_json` wrote. Error with the key when something is missing or wrong.
+std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& json);
 
 }  // namespace handgrad::data

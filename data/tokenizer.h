@@ -34,7 +34,4 @@ class Tokenizer {
   std::string decode(std::span<const std::int32_t> ids) const;
 };
 
-/// The tokenizer that `to_json` wrote. Error with the key when something is missing or wrong.
-std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& json);
-
 }  // namespace handgrad::data

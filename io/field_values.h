@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "handgrad/io/fields.h"
+#include "handgrad/io/field_keys.h"
 
 namespace handgrad::io {
 

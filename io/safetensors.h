@@ -5,38 +5,19 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "handgrad/core/array.h"
+#include "handgrad/io/safetensors_header.h"
 
 namespace handgrad::io {
-
-/// Numbers under a name.
-struct NamedArray {
-  std::string name;  ///< unique in a file
-  Array array;       ///< of any type that a file can hold
-};
-
-/// Free text beside the tensors ("__metadata__" in the file).
-using Metadata = std::map<std::string, std::string>;
 
 /// Reads a file strictly. The constructor checks all of the header against the size of the file before it
 /// takes any memory for it: lengths and products that overflow, unknown types, tensors that overlap, gaps
 /// between them, bytes after the last one, duplicate names. Error with the path and the reason.
 class SafetensorsReader {
  public:
-  /// What the header says of a tensor.
-  struct TensorEntry {
-    std::string name;   ///< unique in a file
-    std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
-    Shape shape;        ///< [] for a scalar
-    /// @{ Where its numbers begin and end, in bytes after the header.
-    std::uint64_t begin, end;
-    /// @}
-  };
+  using TensorEntry = SafetensorsEntry;  ///< what the header says of a tensor
 
   /// Opens the file and checks its header.
   explicit SafetensorsReader(const std::filesystem::path& path);

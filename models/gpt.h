@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "handgrad/io/fields.h"
 #include "handgrad/models/model.h"
-#include "handgrad/models/registry.h"
 #include "handgrad/nn/embedding.h"
+#include "handgrad/nn/init.h"
 #include "handgrad/nn/sequential.h"
 #include "handgrad/nn/transformer_block.h"
 

@@ -1,5 +1,6 @@
 // How a GPT is described in a config.
 #include "handgrad/models/gpt.h"
+#include "handgrad/nn/registry.h"
 
 namespace handgrad::models {
 

@@ -31,4 +31,9 @@ class Model : public nn::Module {
   virtual std::int64_t context_length() const = 0;  ///< the most tokens in a row that it can look at
 };
 
+/// What a model's factory is told by the run it is part of.
+struct ModelContext {
+  std::int64_t vocab_size = 0;  ///< the tokenizer's, default of the key vocab_size; 0: not known
+};
+
 }  // namespace handgrad::models

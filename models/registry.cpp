@@ -1,6 +1,7 @@
 #include "handgrad/models/registry.h"
 
 #include "handgrad/models/gpt.h"
+#include "handgrad/nn/init.h"
 
 namespace handgrad::models {
 

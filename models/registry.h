@@ -10,11 +10,6 @@
 
 namespace handgrad::models {
 
-/// What a model's factory is told by the run it is part of.
-struct ModelContext {
-  std::int64_t vocab_size = 0;  ///< the tokenizer's, default of the key vocab_size; 0: not known
-};
-
 /// gpt (the default), and what a program adds. A factory that finds `fields.building()` false reads and
 /// checks its keys and returns nullptr.
 io::Registry<Model, const ModelContext&>& registry();

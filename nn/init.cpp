@@ -40,14 +40,6 @@ void fill(Array& array, const Distribution& start, const Random& sequence) {
 
 }  // namespace
 
-Distribution uniform(double bound) { return {Distribution::Type::uniform, bound}; }
-Distribution normal(double deviation) { return {Distribution::Type::normal, deviation}; }
-Distribution constant(double value) { return {Distribution::Type::constant, value}; }
-Distribution as_default(Distribution start) {
-  start.is_default = true;
-  return start;
-}
-
 Parameter& Module::param(std::string name, const Shape& shape, const Distribution& start) {
   static thread_local std::uint64_t drawn = 0;
   Array numbers(shape);

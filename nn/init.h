@@ -1,4 +1,4 @@
-// Initialization: what the first numbers of parameters are drawn from, and when.
+// Initialization: when and how the first numbers of parameters are drawn.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,6 @@
 namespace handgrad::nn {
 
 class Module;
-
-/// What the first numbers of a parameter are drawn from. Made by `uniform`, `normal` or `constant`.
-struct Distribution {
-  /// Its family.
-  enum class Type { uniform, normal, constant };
-  Type type;                 ///< what `size` means
-  double size;               ///< the bound, the standard deviation, or the number itself
-  bool ends_branch = false;  ///< of the last Linear of a residual branch, x + branch(x)
-  bool is_default = false;   ///< `set_init` may choose another: the layer has no opinion
-};
-Distribution uniform(double bound);           ///< from -bound to bound, each value as likely
-Distribution normal(double deviation);        ///< mean 0
-Distribution constant(double value);          ///< every number is this one
-Distribution as_default(Distribution start);  ///< the same, for `set_init` to replace
 
 /// Where a GPT's first weights come from.
 enum class Init {

@@ -29,7 +29,7 @@
 
 #include "handgrad/core/parameter.h"
 #include "handgrad/core/scope.h"
-#include "handgrad/nn/init.h"
+#include "handgrad/nn/distribution.h"
 
 namespace handgrad::nn {
 

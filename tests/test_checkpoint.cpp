@@ -17,6 +17,7 @@
 #include "handgrad/io/safetensors.h"
 #include "handgrad/models/weights.h"
 #include "handgrad/train/checkpoint.h"
+#include "handgrad/train/open_run.h"
 #include "temporary_folder.h"
 #include "toy.h"
 

@@ -13,12 +13,11 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/data/text.h"
 #include "handgrad/io/durable_file.h"
-#include "handgrad/io/program_name.h"
 #include "handgrad/io/safetensors.h"
 #include "handgrad/io/text_file.h"
 #include "handgrad/models/weights.h"
-#include "handgrad/train/run_folder.h"
 #include "handgrad/train/version.h"
 
 namespace handgrad::train {
@@ -28,7 +27,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
-constexpr const char* kStateFile = "state.json";
 constexpr std::string_view kPrefix = "step-";
 
 [[noreturn]] void throw_error(const fs::path& path, const std::string& message,
@@ -169,14 +167,6 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   return state;
 }
 
-void load_weights(const fs::path& path, models::Model& model) {
-  if (!fs::exists(path))
-    throw_error(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
-  const models::WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
-                                    models::AcceptTypes::any_float);
-  weights.assign(weights.read());
-}
-
 std::vector<std::int64_t> steps_of_checkpoints(const fs::path& run) {
   std::vector<std::int64_t> steps;
   std::error_code missing;
@@ -194,19 +184,6 @@ std::optional<fs::path> find_latest(const fs::path& run) {
   const std::vector<std::int64_t> steps = steps_of_checkpoints(run);
   if (steps.empty()) return std::nullopt;
   return run / "checkpoints" / checkpoint_name(steps.back());
-}
-
-fs::path checkpoint_of(const fs::path& folder) {
-  if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
-  reject_older_run(folder);
-  if (auto latest = find_latest(folder)) return *latest;
-  if (!fs::exists(folder)) throw_error(folder, "does not exist", "the folder of a run, such as runs/toy");
-  if (!fs::exists(folder / "config.json"))
-    throw_error(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
-  throw_error(
-      folder, "holds no checkpoint: the run was ended before it saved its first",
-      fmt::format("begin again: `handgrad` train {} `overwrite` `out` {}",
-                  io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
 }
 
 }  // namespace handgrad::train

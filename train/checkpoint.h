@@ -19,6 +19,7 @@ namespace handgrad::train {
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 /// @}
+inline constexpr const char* kStateFile = "state.json";  ///< what CheckpointState holds, in the same folder
 
 /// "step-000100"
 std::string checkpoint_name(std::int64_t step);
@@ -68,17 +69,11 @@ CheckpointState read_checkpoint_state(const std::filesystem::path& checkpoint);
 ///       wrong shape tok_emb.weight: file [50304, 768], model [50257, 768]
 CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
-/// Only the weights, from a safetensors file, a checkpoint's folder or a run's (its last checkpoint); the same errors.
-void load_weights(const std::filesystem::path& path, models::Model& model);
-
 /// The complete checkpoint of the highest step in `run`/checkpoints; none when there is none. Unfinished
 /// folders are passed over.
 std::optional<std::filesystem::path> find_latest(const std::filesystem::path& run);
 
 /// Steps of the complete checkpoints in `run`/checkpoints, rising.
 std::vector<std::int64_t> steps_of_checkpoints(const std::filesystem::path& run);
-
-/// `folder` if it is a checkpoint's, else the last checkpoint of the run in it. Error when there is neither.
-std::filesystem::path checkpoint_of(const std::filesystem::path& folder);
 
 }  // namespace handgrad::train

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/core/error.h"
+#include "handgrad/io/program_name.h"
+#include "handgrad/io/text_file.h"
 #include "handgrad/models/registry.h"
+#include "handgrad/models/weights.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/run_folder.h"
 
@@ -14,6 +18,24 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+[[noreturn]] void throw_error(const fs::path& path, const std::string& message, const std::string& advice) {
+  throw Error(io::quoted(path), message, {}, advice);
+}
+
+/// `folder` if it is a checkpoint's, else the last checkpoint of the run in it. Error when there is neither.
+fs::path checkpoint_of(const fs::path& folder) {
+  if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
+  reject_older_run(folder);
+  if (auto latest = find_latest(folder)) return *latest;
+  if (!fs::exists(folder)) throw_error(folder, "does not exist", "the folder of a run, such as runs/toy");
+  if (!fs::exists(folder / "config.json"))
+    throw_error(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
+  throw_error(
+      folder, "holds no checkpoint: the run was ended before it saved its first",
+      fmt::format("begin again: `handgrad` train {} `overwrite` `out` {}",
+                  io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
+}
 
 /// The checkpoint of the highest step up to `most`; empty when there is none.
 fs::path nearest_checkpoint(const fs::path& folder, std::int64_t most) {
@@ -90,7 +112,7 @@ OpenedRun open_run(const fs::path& folder, const OpenOptions& options) {
 TrainedModel open_model(const fs::path& folder) {
   const fs::path checkpoint = checkpoint_of(folder);
   const CheckpointState state = read_checkpoint_state(checkpoint);
-  const auto document = ConfigDocument::from_json(Json::parse(state.config), checkpoint, "state.json");
+  const auto document = ConfigDocument::from_json(Json::parse(state.config), checkpoint, kStateFile);
   io::Fields root = document.fields(io::Purpose::build);
   io::Fields section = root.object("model"), train = root.object("train");
   TrainedModel trained;
@@ -100,6 +122,14 @@ TrainedModel open_model(const fs::path& folder) {
   trained.model->to(read_train(train).dtype);
   load_weights(checkpoint, *trained.model);
   return trained;
+}
+
+void load_weights(const fs::path& path, models::Model& model) {
+  if (!fs::exists(path))
+    throw_error(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
+  const models::WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
+                                    models::AcceptTypes::any_float);
+  weights.assign(weights.read());
 }
 
 }  // namespace handgrad::train

@@ -52,4 +52,8 @@ struct TrainedModel {
 /// when it is damaged or its config describes another model.
 TrainedModel open_model(const std::filesystem::path& folder);
 
+/// Only the weights, from a safetensors file, a checkpoint's folder or a run's (its last checkpoint); the errors of
+/// load_checkpoint.
+void load_weights(const std::filesystem::path& path, models::Model& model);
+
 }  // namespace handgrad::train

@@ -23,7 +23,6 @@
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/metrics.h"
 #include "handgrad/train/recording.h"
-#include "handgrad/train/samples.h"
 #include "handgrad/train/step_lines.h"
 #include "handgrad/train/version.h"
 

@@ -13,10 +13,6 @@
 
 namespace handgrad::train {
 
-/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The
-/// validation loss is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
-inline constexpr const char* kSamplesFile = "samples.jsonl";
-
 /// How many tokens a sample has.
 inline constexpr std::int64_t kSampleTokens = 64;
 

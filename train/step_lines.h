@@ -12,6 +12,10 @@
 
 namespace handgrad::train {
 
+/// The file in a run folder: `{"step": 0, "val_loss": 3.63, "text": "adTgrh"}`, a line for each sample. The
+/// validation loss is in the line of step 0, which metrics.jsonl does not have; without a tokenizer there is no text.
+inline constexpr const char* kSamplesFile = "samples.jsonl";
+
 /// Opens a file of lines to add to it, cut before its first line that is of a step after `last`, or not complete; step 0:
 /// emptied. What is kept is not written again, so no interruption can lose it. Error when it cannot be written.
 std::ofstream continue_lines(const std::filesystem::path& path, std::int64_t last);
