@@ -111,7 +111,7 @@ TrainSettings read_train(io::Fields& fields) {
                                     .fallback = 1,
                                     .at_least = 1,
                                     .at_most = kMostRows});
-  s.grad_clip = fields.number(
+  s.trainer.grad_clip = fields.number(
       "grad_clip",
       {.doc = "largest norm of all gradients together; 0: no clipping", .fallback = 0, .at_least = 0});
   s.freeze = fields.strings("freeze", {.doc = "names or patterns of parameters that stay as they are",
@@ -134,10 +134,11 @@ TrainSettings read_train(io::Fields& fields) {
                                     .what = "element type"}) == "float64"
                 ? DType::float64
                 : DType::float32;
-  s.find_nan = fields.boolean("find_nan", {.doc = "whether every operation of every step is looked at for "
-                                                  "NaN and infinity, not only after a bad loss",
-                                           .fallback = false});
-  s.allow_unused = fields.boolean(
+  s.trainer.check_non_finite =
+      fields.boolean("find_nan", {.doc = "whether every operation of every step is looked at for "
+                                         "NaN and infinity, not only after a bad loss",
+                                  .fallback = false});
+  s.trainer.allow_unused = fields.boolean(
       "allow_unused", {.doc = "whether trainable parameters may be without any gradient", .fallback = false});
   return s;
 }

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "handgrad/core/dtype.h"
 #include "handgrad/io/fields.h"
+#include "handgrad/train/trainer.h"
 
 namespace handgrad::train {
 
@@ -52,14 +52,12 @@ struct TrainSettings {
   /// @{ Rows of a micro-batch, and micro-batches of an update.
   std::int64_t batch_size = 0, accumulate = 0;
   /// @}
-  double grad_clip = 0;             ///< largest global norm of the gradients; 0: off
   std::vector<std::string> freeze;  ///< patterns (io/pattern.h)
   /// @{ 0: evaluated at the beginning and the end only, on all batches; saved at the end only.
   std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
   /// @}
   DType dtype = DType::float32;  ///< of weights and arithmetic
-  bool find_nan = false;         ///< looks at every operation of every step
-  bool allow_unused = false;     ///< whether trainable parameters may get no gradient
+  TrainerOptions trainer;        ///< what only the trainer reads; seed and stop are the run's
 };
 /// ConfigError for what does not fit; `steps` and `epochs` exclude each other.
 TrainSettings read_train(io::Fields& fields);

@@ -115,12 +115,10 @@ void Run::read(io::Fields root, const std::filesystem::path& folder, const RunCo
 }
 
 void Run::build_trainer(const std::atomic<bool>* stop) {
-  trainer_ = std::make_unique<Trainer>(*model_, *data_.training, *optimizer_, *schedule_,
-                                       TrainerOptions{.seed = seed_,
-                                                      .grad_clip = settings_.grad_clip,
-                                                      .allow_unused = settings_.allow_unused,
-                                                      .check_non_finite = settings_.find_nan,
-                                                      .stop = stop},
+  TrainerOptions options = settings_.trainer;
+  options.seed = seed_;
+  options.stop = stop;
+  trainer_ = std::make_unique<Trainer>(*model_, *data_.training, *optimizer_, *schedule_, options,
                                        data_.validation.get());
 }
 
