@@ -19,7 +19,7 @@ template <class Product>
 struct RowTraits {
   struct Type {};  ///< nothing
 };
-/// Of a product that has traits.
+/// The same for a product that has traits.
 template <class Product>
 requires requires { typename Product::Traits; }
 struct RowTraits<Product> {
