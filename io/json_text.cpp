@@ -83,6 +83,8 @@ std::string pointer_token(std::string_view key) {
 }
 
 json parse_json(std::string_view text, const std::string& file) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw ConfigError(file, "", "expected JSON, got an empty text");
   try {
     return json::parse(text, DuplicateKeys(file), /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const json::out_of_range& error) {  // names the number between quotes

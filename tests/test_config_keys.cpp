@@ -17,7 +17,7 @@ using nlohmann::json;
 namespace {
 
 const view::ConfigObject& object_at(const std::vector<view::ConfigObject>& objects,
-                                    const std::string& pointer) {
+                                    std::string_view pointer) {
   const auto found =
       std::find_if(objects.begin(), objects.end(), [&](const auto& o) { return o.pointer == pointer; });
   REQUIRE(found != objects.end());

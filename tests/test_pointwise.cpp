@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "expect.h"
@@ -89,7 +90,7 @@ const Case kCases[] = {
     {"gelu_exact", [](const Tensor& x) { return gelu(x, GeluForm::exact); }, exact_gelu, false, false},
 };
 
-const Case& case_of(const std::string& name) {
+const Case& case_of(std::string_view name) {
   return *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& c) { return c.name == name; });
 }
 

@@ -157,7 +157,8 @@ TEST_CASE("the page of a long run leaves steps out, and no bit of the updates of
   REQUIRE(norms["columns"].size() == 201);
   std::size_t at = 0;
   for (const json& parameter : norms["parameters"]) {
-    while (recording.parameters()[at].name != parameter["name"]) ++at;
+    const std::string name = parameter["name"];
+    while (recording.parameters()[at].name != name) ++at;
     const auto values = numbers_of(parameter["values"], 8), before = numbers_of(parameter["before"], 8);
     std::size_t wrong = 0, next = 0;
     for (const std::int64_t step : norms["columns"]) {

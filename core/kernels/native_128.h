@@ -37,18 +37,14 @@ struct Native128 {
       if (m[i] != 0) p[i] = x[i];
     }
   }
-  HANDGRAD_INLINE static Type set(T x) {
-    Type r;
-    for (int64_t i = 0; i < kLanes; ++i) r[i] = x;
-    return r;
-  }
+  HANDGRAD_INLINE static Type set(T x) { return x - Type{}; }  // -0 stays -0
 
   HANDGRAD_INLINE static Mask less(Type a, Type b) { return reinterpret_cast<Int>(a < b); }
   HANDGRAD_INLINE static Mask less_equal(Type a, Type b) { return reinterpret_cast<Int>(a <= b); }
   HANDGRAD_INLINE static Mask equal(Type a, Type b) { return reinterpret_cast<Int>(a == b); }
   HANDGRAD_INLINE static Mask first(int64_t n) {
     const IntLane count = static_cast<IntLane>(n > kLanes ? kLanes : n);
-    Int lane;
+    Int lane{};
     for (int64_t i = 0; i < kLanes; ++i) lane[i] = static_cast<IntLane>(i);
     return lane < (Int{} + count);
   }
