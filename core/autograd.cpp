@@ -199,14 +199,10 @@ Tensor no_gradient(const char* op, const char* reason, Array y, const ListView<I
   return attach(std::move(y), Node::make(op, nullptr, reason, inputs, {}, {}));
 }
 
-NoGrad::NoGrad() : before_(gradients_on) { gradients_on = false; }
-NoGrad::~NoGrad() { gradients_on = before_; }
+NoGrad::NoGrad() : ScopedValue(gradients_on, false) {}
 bool grad_enabled() { return gradients_on; }
 
-GraphObserverGuard::GraphObserverGuard(GraphObserver& observer) : before_(graph_observer) {
-  graph_observer = &observer;
-}
-GraphObserverGuard::~GraphObserverGuard() { graph_observer = before_; }
+GraphObserverGuard::GraphObserverGuard(GraphObserver& observer) : ScopedValue(graph_observer, &observer) {}
 
 // ---- backward
 

@@ -189,15 +189,9 @@ bool will_record(const ListView<Input>& inputs);
 std::vector<Array> input_gradients(const Node& node, const Array& dy);
 
 /// No history is kept on this thread while it lives: for evaluation and generation.
-class NoGrad {
+class NoGrad : ScopedValue<bool> {
  public:
   NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  bool before_;
 };
 bool grad_enabled();  ///< whether the calling thread keeps history: no NoGrad lives
 
@@ -212,15 +206,9 @@ class GraphObserver {
 };
 
 /// Sets the calling thread's observer for a block.
-class GraphObserverGuard {
+class GraphObserverGuard : ScopedValue<GraphObserver*> {
  public:
   explicit GraphObserverGuard(GraphObserver& observer);  ///< must outlive the guard
-  ~GraphObserverGuard();
-  GraphObserverGuard(const GraphObserverGuard&) = delete;
-  GraphObserverGuard& operator=(const GraphObserverGuard&) = delete;
-
- private:
-  GraphObserver* before_;
 };
 
 }  // namespace handgrad

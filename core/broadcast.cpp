@@ -20,13 +20,6 @@ namespace {
                       operands);
 }
 
-template <class T>
-void write_sums(const double* totals, Array& array, bool add) {
-  T* to = array.mutable_data<T>();
-  for (std::int64_t i = 0; i < array.numel(); ++i)
-    to[i] = static_cast<T>((add ? static_cast<double>(to[i]) : 0.0) + totals[i]);
-}
-
 constexpr double kElement = 0.3;  // nanoseconds
 
 template <class T>
@@ -35,9 +28,9 @@ void sum_columns(const T* x, std::int64_t rows, std::int64_t stride, GradSink::T
   if (columns == 0) return;
   const RowParts parts(rows, kElement * static_cast<double>(columns));
   const RowSums sums(parts, columns, true);
-  parallel_ranges(rows, parts.rows_per_part, [&](std::int64_t begin, std::int64_t end) {
-    HANDGRAD_ACTIVE(add_columns<T>)
-    (sums.part(begin / parts.rows_per_part), x + begin * stride, end - begin, columns, stride);
+  const auto add_columns = HANDGRAD_ACTIVE(add_columns<T>);
+  parts.each([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    add_columns(sums.part(part), x + begin * stride, end - begin, columns, stride);
   });
   sums.add_up<T>(into);
 }
@@ -59,7 +52,9 @@ void sum_any(const T* x, const Walk<1>& walk, GradSink::Target into) {
       add_columns(totals + to[0], x + at, 1, columns, columns);
     }
   });
-  write_sums<T>(totals, into.array, into.add);
+  T* sums = into.array.mutable_data<T>();
+  for (std::int64_t i = 0; i < count; ++i)
+    sums[i] = static_cast<T>((into.add ? static_cast<double>(sums[i]) : 0.0) + totals[i]);
 }
 
 }  // namespace

@@ -21,15 +21,6 @@ void throw_types(const char* op, std::initializer_list<Named> operands) {
                    std::move(all));
 }
 
-void throw_dim(const char* op, int dim, const Tensor& x) {
-  const int rank = x.rank();
-  throw ShapeError(op,
-                   rank == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
-                             : "dimension must lie in " + std::to_string(-rank) + ".." +
-                                   std::to_string(rank - 1) + ", got " + std::to_string(dim),
-                   {{"x", x.shape()}});
-}
-
 void throw_shape(const char* op, const std::string& rule, std::initializer_list<Named> operands) {
   throw ShapeError(op, rule, shapes(operands));
 }
@@ -45,10 +36,6 @@ void throw_vector(const char* op, const Named& operand, std::int64_t size, const
 void throw_value(const char* op, const char* rule, double number, std::vector<Operand> operands) {
   throw ValueError(op, std::string(rule) + ", got " + Array::full({}, number, DType::float64).text(),
                    std::move(operands));
-}
-
-void throw_value(const char* op, const char* rule, double number, std::initializer_list<Named> operands) {
-  throw_value(op, rule, number, shapes(operands));
 }
 
 }  // namespace handgrad::checks

@@ -17,8 +17,6 @@ struct Named {
 
 /// The DTypeError of operands that have no common type, with the type of each.
 [[noreturn]] void throw_types(const char* op, std::initializer_list<Named> operands);
-/// The ShapeError of a dimension that x does not have.
-[[noreturn]] void throw_dim(const char* op, int dim, const Tensor& x);
 
 /// The element type that all operands share; DTypeError when they differ, one is undefined, or it is not a float type.
 inline DType common_type(const char* op, std::initializer_list<Named> operands) {
@@ -33,7 +31,7 @@ inline DType common_type(const char* op, std::initializer_list<Named> operands) 
 /// `dim` counted from 0; ShapeError unless -rank <= dim < rank.
 inline int dimension(const char* op, int dim, const Tensor& x) {
   if (dim < -x.rank() || dim >= x.rank()) [[unlikely]]
-    throw_dim(op, dim, x);
+    throw_dim(op, dim, {"x", x.shape()}, x.rank());
   return dim < 0 ? dim + x.rank() : dim;
 }
 
@@ -45,8 +43,6 @@ std::vector<Operand> shapes(std::initializer_list<Named> operands);
 [[noreturn]] void throw_vector(const char* op, const Named& operand, std::int64_t size, const char* reason,
                                std::initializer_list<Named> operands);
 [[noreturn]] void throw_value(const char* op, const char* rule, double number, std::vector<Operand> operands);
-[[noreturn]] void throw_value(const char* op, const char* rule, double number,
-                              std::initializer_list<Named> operands);
 /// @}
 
 /// ShapeError unless `operand` is a vector of `size` numbers: "scale must have shape [6], the last dimension of x, got
@@ -61,7 +57,7 @@ inline void vector(const char* op, const Named& operand, std::int64_t size, cons
 inline void value(const char* op, bool holds, const char* rule, double number,
                   std::initializer_list<Named> operands) {
   if (!holds) [[unlikely]]
-    throw_value(op, rule, number, operands);
+    throw_value(op, rule, number, shapes(operands));
 }
 
 }  // namespace handgrad::checks

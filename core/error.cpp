@@ -31,12 +31,14 @@ void Shape::throw_rank(std::size_t rank) {
       "shape", "must have at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(rank));
 }
 
-void Shape::throw_dim(int dim) const {
-  throw ShapeError("shape",
-                   rank_ == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
-                              : "dimension must lie in " + std::to_string(-rank_) + ".." +
-                                    std::to_string(rank_ - 1) + ", got " + std::to_string(dim),
-                   {{"shape", *this}});
+void Shape::throw_dim(int dim) const { handgrad::throw_dim("shape", dim, {"shape", *this}, rank_); }
+
+void throw_dim(const char* op, int dim, Operand operand, int rank) {
+  throw ShapeError(op,
+                   rank == 0 ? "a scalar has no dimensions, got dimension " + std::to_string(dim)
+                             : "dimension must lie in " + std::to_string(-rank) + ".." +
+                                   std::to_string(rank - 1) + ", got " + std::to_string(dim),
+                   {std::move(operand)});
 }
 
 }  // namespace handgrad

@@ -54,6 +54,8 @@ class Error : public std::runtime_error {
 struct ShapeError : Error {
   using Error::Error;
 };
+/// The ShapeError of a dimension that an operand of this rank does not have.
+[[noreturn]] void throw_dim(const char* op, int dim, Operand operand, int rank);
 /// Operands of different or unsuitable element types.
 struct DTypeError : Error {
   using Error::Error;

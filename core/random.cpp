@@ -23,17 +23,6 @@ struct ContextState {
 
 thread_local ContextState context_state;
 
-template <class Draw>
-Array filled(const Shape& shape, DType dtype, const Draw& draw) {
-  Array a(shape, dtype);
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    T* numbers = a.mutable_data<T>();
-    for (std::int64_t i = 0; i < a.numel(); ++i) numbers[i] = static_cast<T>(draw());
-  });
-  return a;
-}
-
 }  // namespace
 
 std::array<std::uint32_t, 4> philox4x32(const std::array<std::uint32_t, 4>& counter,
@@ -119,14 +108,6 @@ std::uint64_t Random::below(std::uint64_t n) {
 void Random::set_position(std::uint64_t position) {
   position_ = position;
   if (position % 4 != 0) block_ = key_.block(position / 4);
-}
-
-Array uniform_array(const Shape& shape, double low, double high, Random& random, DType dtype) {
-  return filled(shape, dtype, [&] { return random.uniform(low, high); });
-}
-
-Array normal_array(const Shape& shape, double mean, double std, Random& random, DType dtype) {
-  return filled(shape, dtype, [&] { return mean + std * random.normal(); });
 }
 
 double portable_log(double x) {

@@ -74,12 +74,6 @@ class Random {
   std::array<std::uint32_t, 4> block_{};
 };
 
-/// Arrays of random numbers in row-major order.
-Array uniform_array(const Shape& shape, double low, double high, Random& random,
-                    DType dtype = DType::float32);
-/// Normal with that mean and deviation, in row-major order.
-Array normal_array(const Shape& shape, double mean, double std, Random& random, DType dtype = DType::float32);
-
 /// Own natural logarithm (x > 0, normal), within 5e-16 of its size, and cosine of 2 * pi * turns (0 <= turns < 1), within
 /// 4e-16: the platform's functions differ between CPUs, and initial weights would differ with them.
 double portable_log(double x);

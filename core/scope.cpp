@@ -38,8 +38,6 @@ const Scope& scope_of(std::string_view path) {
 
 const Scope& current_scope() { return current != nullptr ? *current : root_scope(); }
 
-ScopeGuard::ScopeGuard(const Scope& scope) : before_(current) { current = &scope; }
-
-ScopeGuard::~ScopeGuard() { current = before_; }
+ScopeGuard::ScopeGuard(const Scope& scope) : ScopedValue(current, &scope) {}
 
 }  // namespace handgrad

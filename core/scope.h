@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace handgrad {
 
@@ -20,16 +21,25 @@ const Scope& scope_of(std::string_view path);
 /// The scope of the calling thread; the empty one outside of any module.
 const Scope& current_scope();
 
-/// Sets the calling thread's scope for a block, then restores the previous one.
-class ScopeGuard {
+/// Gives a variable of the calling thread another value for a block, then restores the previous one.
+template <class T>
+class ScopedValue {
  public:
-  explicit ScopeGuard(const Scope& scope);  ///< must outlive the guard, as those of scope_of do
-  ~ScopeGuard();
-  ScopeGuard(const ScopeGuard&) = delete;
-  ScopeGuard& operator=(const ScopeGuard&) = delete;
+  /// From now on `variable` is `value`.
+  ScopedValue(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~ScopedValue() { variable_ = before_; }
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
 
  private:
-  const Scope* before_;
+  T& variable_;
+  const T before_;
+};
+
+/// Sets the calling thread's scope for a block.
+class ScopeGuard : ScopedValue<const Scope*> {
+ public:
+  explicit ScopeGuard(const Scope& scope);  ///< must outlive the guard, as those of scope_of do
 };
 
 }  // namespace handgrad

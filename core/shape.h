@@ -42,9 +42,11 @@ class Shape {
   constexpr std::int64_t last() const { return sizes_[rank_ - 1]; }
 
   /// Number of elements; 1 for the empty shape of a scalar.
-  constexpr std::int64_t numel() const {
+  constexpr std::int64_t numel() const { return numel(0, rank_); }
+  /// Number of elements in the dimensions begin .. end - 1; 1 for none.
+  constexpr std::int64_t numel(int begin, int end) const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+    for (int i = begin; i < end; ++i) n *= sizes_[i];
     return n;
   }
 

@@ -75,7 +75,6 @@ void draw(Module& root, std::uint64_t seed) {
       fill(parameter->mutable_array(), *start, Random(seed, scope_of(name).hash));
 }
 
-DrawLater::DrawLater() : before_(std::exchange(later, true)) {}
-DrawLater::~DrawLater() { later = before_; }
+DrawLater::DrawLater() : ScopedValue(later, true) {}
 
 }  // namespace handgrad::nn

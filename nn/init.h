@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "handgrad/core/scope.h"
+
 namespace handgrad::nn {
 
 class Module;
@@ -29,15 +31,9 @@ void draw(Module& root, std::uint64_t seed);
 /// While it lives, parameters that the calling thread declares hold zeros, not random numbers:
 /// `draw` follows, or weights from a file. It saves the seconds that GPT-2's numbers take. Without it a layer
 /// has random numbers at once, from a sequence of the thread.
-class DrawLater {
+class DrawLater : ScopedValue<bool> {
  public:
   DrawLater();
-  ~DrawLater();
-  DrawLater(const DrawLater&) = delete;
-  DrawLater& operator=(const DrawLater&) = delete;
-
- private:
-  bool before_;
 };
 
 }  // namespace handgrad::nn

@@ -44,8 +44,7 @@ std::string class_name_of(const Module& module) {
 }  // namespace
 
 ModuleObserverGuard::ModuleObserverGuard(ModuleObserver& observer)
-    : before_(std::exchange(Module::thread_observer_, &observer)) {}
-ModuleObserverGuard::~ModuleObserverGuard() { Module::thread_observer_ = before_; }
+    : ScopedValue(Module::thread_observer_, &observer) {}
 
 Module::~Module() = default;
 

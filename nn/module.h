@@ -74,16 +74,9 @@ class ModuleObserver {
 };
 
 /// Sets the calling thread's observer for a block, and restores the one before.
-class ModuleObserverGuard {
+class ModuleObserverGuard : ScopedValue<ModuleObserver*> {
  public:
-  /// `observer` must outlive the guard.
-  explicit ModuleObserverGuard(ModuleObserver& observer);
-  ~ModuleObserverGuard();
-  ModuleObserverGuard(const ModuleObserverGuard&) = delete;
-  ModuleObserverGuard& operator=(const ModuleObserverGuard&) = delete;
-
- private:
-  ModuleObserver* before_;
+  explicit ModuleObserverGuard(ModuleObserver& observer);  ///< must outlive the guard
 };
 
 /// Parameters and children have a fixed order, that of their declaration: a module's own parameters first,
@@ -175,7 +168,9 @@ class Module {
   /// be trained.
   template <class Forward>
   Tensor run(const Forward& forward) {
-    const Running running(*this);
+    if (running_ != nullptr && parent_ == nullptr) [[unlikely]]
+      throw_stray();
+    const ScopedValue<const Module*> running(running_, this);
     const ScopeGuard guard(scope());
     Tensor output = forward();
     if (observed()) [[unlikely]]
@@ -193,22 +188,6 @@ class Module {
     Parameter* parameter;
     std::unique_ptr<Parameter> owned;     // none for a tied one
     std::unique_ptr<Distribution> start;  // none when it is tied or its numbers were given
-  };
-
-  /// The calling thread's innermost running module, for the length of a call.
-  class Running {
-   public:
-    explicit Running(const Module& module) : before_(running_) {
-      if (before_ != nullptr && module.parent_ == nullptr) [[unlikely]]
-        module.throw_stray();
-      running_ = &module;
-    }
-    ~Running() { running_ = before_; }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-   private:
-    const Module* before_;
   };
 
   [[noreturn]] void throw_stray() const;

@@ -86,6 +86,19 @@ void on_each_target(const Body& body) {
   kernels::set_target(before.c_str());
 }
 
+/// Random numbers in row-major order.
+inline Array uniform_array(const Shape& shape, double low, double high, Random& random,
+                           DType dtype = DType::float32) {
+  std::vector<double> numbers(static_cast<std::size_t>(shape.numel()));
+  for (double& number : numbers) number = random.uniform(low, high);
+  return Array::of(numbers, shape, dtype);
+}
+inline Array normal_array(const Shape& shape, double mean, double std, Random& random,
+                          DType dtype = DType::float32) {
+  std::vector<double> numbers(static_cast<std::size_t>(shape.numel()));
+  for (double& number : numbers) number = mean + std * random.normal();
+  return Array::of(numbers, shape, dtype);
+}
 /// Normal random numbers, the same for the same seed.
 inline Array normal(const Shape& shape, std::uint64_t seed, DType dtype = DType::float32, double mean = 0,
                     double std = 1) {

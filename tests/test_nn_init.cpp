@@ -178,8 +178,8 @@ TEST_CASE("init: the same bits for any number of threads, and as one sequence") 
   }
   set_thread_count(before);
   Random random(9, scope_of("0.weight").hash);
-  CHECK(
-      expect::same_bits(one.find_parameter("0.weight")->array(), normal_array({200, 300}, 0, 0.02, random)));
+  CHECK(expect::same_bits(one.find_parameter("0.weight")->array(),
+                          expect::normal_array({200, 300}, 0, 0.02, random)));
 }
 
 TEST_CASE("init: a tied weight is drawn once, as what declared it first") {

@@ -107,7 +107,7 @@ Tensor evaluate(const Row& row, const std::vector<Tensor>& inputs) {
 
 Array upstream(const Tensor& y) {
   Random random(99);
-  return uniform_array(y.shape(), 0.5, 1.5, random, y.dtype());
+  return expect::uniform_array(y.shape(), 0.5, 1.5, random, y.dtype());
 }
 
 double largest(const std::vector<double>& values) {

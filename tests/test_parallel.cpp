@@ -166,7 +166,7 @@ TEST_CASE("parallel: the same bits for 1, 2 and 3 threads (H95)") {
         }
       for (const Tensor& y : outputs) {
         Random random(3);
-        y.backward(normal_array(y.shape(), 0, 1, random));
+        y.backward(expect::normal_array(y.shape(), 0, 1, random));
         all.push_back(y.array());
       }
       if (x.rank() == 3) {

@@ -104,7 +104,7 @@ TEST_CASE("random: uniform numbers fill 0 to 1, 1 left out") {
 
 TEST_CASE("random: normal numbers have the moments of the normal distribution") {
   Random random(12);
-  const Array numbers = normal_array({200000}, 0, 1, random, DType::float64);
+  const Array numbers = expect::normal_array({200000}, 0, 1, random, DType::float64);
   const std::vector<double> values = numbers.values();
   // Each moment of n samples strays by about sqrt(variance of its power / n): four of those.
   CHECK(std::abs(sample_moment(values, 0, 1)) < 4 * std::sqrt(1.0 / 200000));
@@ -117,7 +117,7 @@ TEST_CASE("random: normal numbers have the moments of the normal distribution") 
   CHECK(std::abs(lag / 200000) < 4 * std::sqrt(1.0 / 200000));
 
   Random again(12);
-  const std::vector<double> scaled = normal_array({4}, 10, 0.5, again, DType::float64).values();
+  const std::vector<double> scaled = expect::normal_array({4}, 10, 0.5, again, DType::float64).values();
   for (std::size_t i = 0; i < 4; ++i) CHECK(scaled[i] == doctest::Approx(10 + 0.5 * values[i]));
 }
 

@@ -111,7 +111,7 @@ TEST_CASE("reduce: gradients of large shapes reach every element") {
     const auto gradient_of = [&](const Tensor& y) {
       x.zero_grad();
       Random random(9);
-      const Array dy = normal_array(y.shape(), 0, 1, random, DType::float64);
+      const Array dy = expect::normal_array(y.shape(), 0, 1, random, DType::float64);
       y.backward(dy, RetainGraph::yes);
       y.backward(dy);  // adds to what is there
       return std::pair(x.grad().values(), dy.values());

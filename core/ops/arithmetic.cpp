@@ -97,13 +97,15 @@ void compute(Array& y, const Array& a, const Array& b, bool add) {
   T* to = y.mutable_data<T>();
   const T* from_a = a.data<T>();
   const T* from_b = b.data<T>();
-  if (a.shape() == b.shape()) {
-    const std::int64_t n = y.numel();
-    if (n <= kGrain) return run(to, {from_a, n, 1}, {from_b, n, 1}, 1, n, add);
-    return parallel_ranges(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t count = end - begin;
-      run(to + begin, {from_a + begin, count, 1}, {from_b + begin, count, 1}, 1, count, add);
-    });
+  const std::int64_t step_a = a.shape() == y.shape(), step_b = b.shape() == y.shape();  // else repeated
+  if ((step_a == 1 || a.rank() == 0) && (step_b == 1 || b.rank() == 0)) {
+    const auto compute_part = [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t n = end - begin;
+      run(to + begin, {from_a + begin * step_a, n * step_a, step_a},
+          {from_b + begin * step_b, n * step_b, step_b}, 1, n, add);
+    };
+    return y.numel() <= kGrain ? compute_part(0, y.numel())
+                               : parallel_ranges(y.numel(), kGrain, compute_part);
   }
   const Walk<2> walk = walk_over<2>(y.shape(), {&a.shape(), &b.shape()});
   for_each_matrix(walk, kGrain,
@@ -127,32 +129,12 @@ Array computed(const char* name, const Tensor& a, const Tensor& b) {
   return y;
 }
 
-enum class Side { right, left };  // of the operator, where the number is
-
-// y = x op number, or number op x, or += when `add` is set.
-template <Binary kOp, Side kSide = Side::right>
-void compute_with(Array& y, const Array& x, double number, bool add = false) {
-  dispatch(y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const auto run = kernels::binary_function<T>(kOp);
-    T* to = y.mutable_data<T>();
-    const T* from = x.data<T>();
-    const T value = static_cast<T>(number);
-    parallel_ranges(y.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t count = end - begin;
-      const kernels::Operand<T> numbers = {from + begin, count, 1};
-      const kernels::Operand<T> constant = {&value, 0, 0};
-      constexpr bool first = kSide == Side::left;
-      run(to + begin, first ? constant : numbers, first ? numbers : constant, 1, count, add);
-    });
-  });
-}
-
-template <Binary kOp, Side kSide = Side::right>
-Array computed_with(const char* name, const Tensor& x, double number) {
-  checks::common_type(name, {{"x", x}});
+// x op number, or number op x when the number is on the left.
+template <Binary kOp>
+Array computed(const char* name, const Tensor& x, double number, bool left = false) {
+  const Array constant = Array::full({}, number, checks::common_type(name, {{"x", x}}));
   Array y = Array::like(x.array());
-  compute_with<kOp, kSide>(y, x.array(), number);
+  left ? compute<kOp>(y, constant, x.array()) : compute<kOp>(y, x.array(), constant);
   return y;
 }
 
@@ -163,18 +145,20 @@ void add_backward(const Node& node, const Array& dy, GradSink& sink) {
 
 void pass_backward(const Node& /*node*/, const Array& dy, GradSink& sink) { sink.move(0, dy); }
 
-void scaled_backward(GradSink& sink, const Node& node, int i, const Array& dy, double factor) {
-  compute_gradient(sink, node, i, dy,
-                   [&](Array& dx, bool add) { compute_with<Binary::chain_mul>(dx, dy, factor, add); });
+// dy op number
+template <Binary kOp>
+void number_backward(GradSink& sink, const Node& node, int i, const Array& dy, double number) {
+  const Array constant = Array::full({}, number, dy.dtype());
+  compute_gradient(sink, node, i, dy, [&](Array& dx, bool add) { compute<kOp>(dx, dy, constant, add); });
 }
 
 void neg_backward(const Node& node, const Array& dy, GradSink& sink) {
-  scaled_backward(sink, node, 0, dy, -1);
+  number_backward<Binary::chain_mul>(sink, node, 0, dy, -1);
 }
 
 void sub_backward(const Node& node, const Array& dy, GradSink& sink) {
   if (sink.wants(0)) add_gradient(sink, node, 0, dy);
-  if (sink.wants(1)) scaled_backward(sink, node, 1, dy, -1);
+  if (sink.wants(1)) number_backward<Binary::chain_mul>(sink, node, 1, dy, -1);
 }
 
 void mul_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -187,14 +171,14 @@ void mul_backward(const Node& node, const Array& dy, GradSink& sink) {
 }
 
 void mul_number_backward(const Node& node, const Array& dy, GradSink& sink) {
-  scaled_backward(sink, node, 0, dy, node.number("factor"));
+  number_backward<Binary::chain_mul>(sink, node, 0, dy, node.number("factor"));
 }
 
 // -(dy / b) * y, the gradient of a quotient's divisor, for input `i`.
 void divisor_backward(GradSink& sink, const Node& node, int i, const Array& dy) {
   Array part = Array::like(dy);
   compute<Binary::chain_div>(part, dy, node.saved("b"));
-  compute_with<Binary::mul>(part, part, -1);
+  compute<Binary::mul>(part, part, Array::full({}, -1, dy.dtype()));
   compute_gradient(sink, node, i, dy,
                    [&](Array& db, bool add) { compute<Binary::chain_mul>(db, part, node.saved("y"), add); });
 }
@@ -209,8 +193,7 @@ void div_backward(const Node& node, const Array& dy, GradSink& sink) {
 }
 
 void div_number_backward(const Node& node, const Array& dy, GradSink& sink) {
-  const GradSink::Target into = sink.into(0);
-  compute_with<Binary::chain_div>(into.array, dy, node.number("divisor"), into.add);
+  number_backward<Binary::chain_div>(sink, node, 0, dy, node.number("divisor"));
 }
 
 void number_div_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -238,34 +221,32 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor add(const Tensor& a, double b) {
-  return record("add", computed_with<Binary::add>("add", a, b), {a}, {}, pass_backward);
+  return record("add", computed<Binary::add>("add", a, b), {a}, {}, pass_backward);
 }
 Tensor add(double a, const Tensor& b) { return add(b, a); }
 
 Tensor sub(const Tensor& a, double b) {
-  return record("sub", computed_with<Binary::sub>("sub", a, b), {a}, {}, pass_backward);
+  return record("sub", computed<Binary::sub>("sub", a, b), {a}, {}, pass_backward);
 }
 Tensor sub(double a, const Tensor& b) {
-  return record("sub", computed_with<Binary::sub, Side::left>("sub", b, a), {b}, {}, neg_backward);
+  return record("sub", computed<Binary::sub>("sub", b, a, true), {b}, {}, neg_backward);
 }
 
 Tensor mul(const Tensor& a, double b) {
-  return record("mul", computed_with<Binary::mul>("mul", a, b), {a}, {}, mul_number_backward,
-                {{"factor", b}});
+  return record("mul", computed<Binary::mul>("mul", a, b), {a}, {}, mul_number_backward, {{"factor", b}});
 }
 Tensor mul(double a, const Tensor& b) { return mul(b, a); }
 
 Tensor div(const Tensor& a, double b) {
-  return record("div", computed_with<Binary::div>("div", a, b), {a}, {}, div_number_backward,
-                {{"divisor", b}});
+  return record("div", computed<Binary::div>("div", a, b), {a}, {}, div_number_backward, {{"divisor", b}});
 }
 Tensor div(double a, const Tensor& b) {
-  const Array y = computed_with<Binary::div, Side::left>("div", b, a);
+  const Array y = computed<Binary::div>("div", b, a, true);
   return record("div", y, {b}, {{"b", b.array()}, {"y", y}}, number_div_backward);
 }
 
 Tensor neg(const Tensor& x) {
-  return record("neg", computed_with<Binary::mul>("neg", x, -1), {x}, {}, neg_backward);
+  return record("neg", computed<Binary::mul>("neg", x, -1), {x}, {}, neg_backward);
 }
 
 }  // namespace handgrad

@@ -22,7 +22,6 @@
 
 #include "handgrad/core/kernels/attention_products.h"
 #include "handgrad/core/kernels/math.h"
-#include "handgrad/core/kernels/philox.h"
 
 namespace handgrad::kernels::HANDGRAD_TARGET {
 namespace {

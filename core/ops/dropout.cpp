@@ -14,8 +14,6 @@ HANDGRAD_EACH_TARGET(template <class T>
 
 #ifdef HANDGRAD_TARGET  // compiled once for each instruction set
 
-#include "handgrad/core/kernels/philox.h"
-
 namespace handgrad::kernels::HANDGRAD_TARGET {
 
 template <class T>

@@ -70,43 +70,38 @@ void check_map(const char* op, Named x, Named weight, Named bias) {
          weight.name + ", got " + bias.tensor.shape().text());
 }
 
-// ---- linear
+// ---- The gradients. Inputs: x, the weights, the biases.
 
-void linear_backward(const Node& node, const Array& dy, GradSink& sink) {
+/// `names`: under which each weight is saved.
+void backward(const Node& node, const Array& dy, GradSink& sink, const Shape& widths,
+              const char* const* names) {
+  const int maps = widths.rank();
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (sink.wants(0)) {
       const GradSink::Target into = sink.into(0);
-      input_gradient<T>(dy, node.saved("weight"), 0, into.array, into.add);
+      std::int64_t column = 0;
+      for (int i = 0; i < maps; column += widths[i++])
+        input_gradient<T>(dy, node.saved(names[i]), column, into.array, into.add || i > 0);
     }
-    if (sink.wants(1)) weight_gradient<T>(dy, node.saved("x"), 0, sink.into(1));
+    std::int64_t column = 0;
+    for (int i = 0; i < maps; column += widths[i++]) {
+      if (sink.wants(1 + i)) weight_gradient<T>(dy, node.saved("x"), column, sink.into(1 + i));
+      if (sink.wants(1 + maps + i)) sum_rows(dy, column, sink.into(1 + maps + i));
+    }
   });
-  if (sink.wants(2)) sum_rows(dy, 0, sink.into(2));
 }
 
-// ---- linear_fused. Inputs: x, the weights, the biases.
+void linear_backward(const Node& node, const Array& dy, GradSink& sink) {
+  const char* const name = "weight";
+  backward(node, dy, sink, {dy.shape().last()}, &name);
+}
 
 void linear_fused_backward(const Node& node, const Array& dy, GradSink& sink) {
-  const Shape& widths = node.list("widths");
-  const int maps = widths.rank();
-  if (sink.wants(0)) {
-    const GradSink::Target into = sink.into(0);
-    std::int64_t column = 0;
-    for (int i = 0; i < maps; column += widths[i++])
-      dispatch(dy.dtype(), [&](auto zero) {
-        input_gradient<decltype(zero)>(dy, node.saved(kWeightNames[i]), column, into.array,
-                                       into.add || i > 0);
-      });
-  }
-  std::int64_t column = 0;
-  for (int i = 0; i < maps; column += widths[i++]) {
-    if (sink.wants(1 + i))
-      dispatch(dy.dtype(), [&](auto zero) {
-        weight_gradient<decltype(zero)>(dy, node.saved("x"), column, sink.into(1 + i));
-      });
-    if (sink.wants(1 + maps + i)) sum_rows(dy, column, sink.into(1 + maps + i));
-  }
+  backward(node, dy, sink, node.list("widths"), kWeightNames);
 }
+
+// ---- linear_fused
 
 Shape checked_widths(const Tensor& x, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
   const char* op = "linear_fused";

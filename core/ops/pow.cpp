@@ -53,18 +53,6 @@ void pow_number_backward(const Node& node, const Array& dy, GradSink& sink) {
 
 // ---- b^e, broadcasting
 
-/// Calls body(i, b, e) with the position in the result, the base and the exponent there.
-template <class T, class Body>
-void each_pair(const Shape& shape, const Array& base, const Array& exponent, const Body& body) {
-  const Walk<2> walk = walk_over<2>(shape, {&base.shape(), &exponent.shape()});
-  for_each_row(walk, kGrain, [&](std::int64_t at, const auto& start, std::int64_t columns) {
-    const T* b = base.data<T>() + start[0];
-    const T* e = exponent.data<T>() + start[1];
-    for (std::int64_t j = 0; j < columns; ++j)
-      body(at + j, b[j * walk.column_step(0)], e[j * walk.column_step(1)]);
-  });
-}
-
 /// dx = dy * slope(b, e), or += it.
 template <class Slope>
 void chain_pairs(Array& dx, const Array& dy, const Node& node, bool add, const Slope& slope) {
@@ -72,10 +60,11 @@ void chain_pairs(Array& dx, const Array& dy, const Node& node, bool add, const S
     using T = decltype(zero);
     T* to = dx.mutable_data<T>();
     const T* upstream = dy.data<T>();
-    each_pair<T>(dy.shape(), node.saved("base"), node.saved("exponent"), [&](std::int64_t i, T b, T e) {
+    const auto chain = [&](std::int64_t i, T b, T e) {
       const T value = upstream[i] == 0 ? T(0) : upstream[i] * slope(b, e);
       to[i] = add ? to[i] + value : value;
-    });
+    };
+    for_each_element<T>(dy.shape(), kGrain, chain, node.saved("base"), node.saved("exponent"));
   });
 }
 
@@ -111,8 +100,8 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
   dispatch(type, [&](auto zero) {
     using T = decltype(zero);
     T* to = y.mutable_data<T>();
-    each_pair<T>(y.shape(), base.array(), exponent.array(),
-                 [to](std::int64_t i, T b, T e) { to[i] = std::pow(b, e); });
+    const auto power = [to](std::int64_t i, T b, T e) { to[i] = std::pow(b, e); };
+    for_each_element<T>(y.shape(), kGrain, power, base.array(), exponent.array());
   });
   return record("pow", std::move(y), {base, exponent},
                 {{"base", base.array()}, {"exponent", exponent.array()}}, pow_backward);

@@ -26,9 +26,16 @@ using Block = ReduceWalk::Block;
 
 // ---- Checks
 
+Shape all_dims(const char* op, const Tensor& x) {
+  checks::common_type(op, {{"x", x}});
+  Shape all;
+  for (int i = 0; i < x.rank(); ++i) all.push_back(i);
+  return all;
+}
+
 /// The dimensions to reduce, counted from 0 and sorted.
 Shape checked_dims(const char* op, const Tensor& x, const Dims& dims) {
-  checks::common_type(op, {{"x", x}});
+  const Shape all = all_dims(op, x);
   if (dims.empty())
     throw ShapeError(op, "dims must name at least one dimension, got []", {{"x", x.shape()}},
                      "leave dims out to reduce over all of them");
@@ -40,16 +47,9 @@ Shape checked_dims(const char* op, const Tensor& x, const Dims& dims) {
     chosen[i] = true;
   }
   Shape sorted;
-  for (int i = 0; i < x.rank(); ++i)
+  for (const std::int64_t i : all)
     if (chosen[i]) sorted.push_back(i);
   return sorted;
-}
-
-Shape all_dims(const char* op, const Tensor& x) {
-  checks::common_type(op, {{"x", x}});
-  Shape all;
-  for (int i = 0; i < x.rank(); ++i) all.push_back(i);
-  return all;
 }
 
 Shape reduced_shape(const Shape& shape, const Shape& dims, KeepDim keep) {
@@ -206,12 +206,6 @@ void var_backward(const Node& node, const Array& dy, GradSink& sink) {
 
 // ---- max
 
-/// Whether `a` beats `b`, which precedes it: larger, or the first NaN.
-template <class T>
-bool beats(T a, T b) {
-  return a > b || (a != a && b == b);
-}
-
 /// Position of the first of the largest of n > 0 numbers, or of the first NaN.
 template <class T>
 std::int64_t row_winner(const T* x, std::int64_t n) {
@@ -222,7 +216,7 @@ std::int64_t row_winner(const T* x, std::int64_t n) {
   T largest = largest_of(x, std::min(n, kStretch));
   for (std::int64_t i = kStretch; i < n && largest == largest; i += kStretch) {
     const T here = largest_of(x + i, std::min(n - i, kStretch));
-    if (!beats(here, largest)) continue;
+    if (!precedes(here, largest)) continue;
     largest = here;
     stretch = i;
   }
@@ -237,7 +231,7 @@ void find_winners(const ReduceWalk& walk, const T* x, std::int64_t* winners) {
   constexpr std::int64_t kNone = -1;
   const std::int64_t results = walk.results(), all = results * walk.partials();
   const auto offer = [x](std::int64_t& winner, std::int64_t candidate) {
-    if (candidate != kNone && (winner == kNone || beats(x[candidate], x[winner]))) winner = candidate;
+    if (candidate != kNone && (winner == kNone || precedes(x[candidate], x[winner]))) winner = candidate;
   };
   std::fill_n(winners, all, kNone);
   walk.run([&](const Block& b) {

@@ -74,11 +74,7 @@ class RowSums {
 };
 
 /// Rows of an array: its vectors along the last dimension.
-inline std::int64_t rows_of(const Array& x) {
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < x.rank(); ++i) rows *= x.shape()[i];
-  return rows;
-}
+inline std::int64_t rows_of(const Array& x) { return x.shape().numel(0, x.rank() - 1); }
 
 /// Runs kernel(operands, begin, end) for the rows begin .. end - 1 of x, until all are done, on several threads if it
 /// takes long enough. `kernel` is HANDGRAD_ROWS(function); operands.operator()<T>() returns what the function reads

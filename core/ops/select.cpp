@@ -13,27 +13,15 @@ namespace {
 
 constexpr double kElement = 0.8;  // nanoseconds
 
-/// Whether `a` precedes `b` in descending order.
-template <class T>
-bool before(T a, T b) {
-  return a > b || (a != a && b == b);
-}
-
 template <class Compare>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const Compare& holds) {
   const DType type = checks::common_type(op, {{"a", a}, {"b", b}});
   Array y(broadcast_shape(op, {{"a", a}, {"b", b}}), type);
-  const Walk<2> walk = walk_over<2>(y.shape(), {&a.shape(), &b.shape()});
   dispatch(type, [&](auto zero) {
     using T = decltype(zero);
-    const T* from_a = a.array().data<T>();
-    const T* from_b = b.array().data<T>();
     T* to = y.mutable_data<T>();
-    for_each_row(walk, grain_for(kElement), [&](std::int64_t at, const auto& start, std::int64_t columns) {
-      const T *p = from_a + start[0], *q = from_b + start[1];
-      for (std::int64_t j = 0; j < columns; ++j)
-        to[at + j] = holds(p[j * walk.column_step(0)], q[j * walk.column_step(1)]) ? T(1) : T(0);
-    });
+    const auto compare_element = [&](std::int64_t i, T p, T q) { to[i] = holds(p, q) ? T(1) : T(0); };
+    for_each_element<T>(y.shape(), grain_for(kElement), compare_element, a.array(), b.array());
   });
   return no_gradient(op, "a comparison is constant between its jumps", std::move(y), {a, b});
 }
@@ -72,7 +60,7 @@ template <class T>
 void find_largest(const T* x, std::int64_t n, std::int64_t k, std::int32_t* all, std::int32_t* positions) {
   for (std::int64_t i = 0; i < n; ++i) all[i] = static_cast<std::int32_t>(i);
   std::partial_sort(all, all + k, all + n, [x](std::int32_t i, std::int32_t j) {
-    return before(x[i], x[j]) || (i < j && !before(x[j], x[i]));
+    return precedes(x[i], x[j]) || (i < j && !precedes(x[j], x[i]));
   });
   std::copy_n(all, k, positions);
 }
@@ -83,13 +71,10 @@ Ids argmax(const Tensor& x, int dim) {
   checks::common_type("argmax", {{"x", x}});
   const int d = checks::dimension("argmax", dim, x);
   const std::int64_t size = x.size(d);
+  const std::int64_t outer = x.shape().numel(0, d), inner = x.shape().numel(d + 1, x.rank());
   Shape shape;
-  std::int64_t outer = 1, inner = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i < d) outer *= x.size(i);
-    if (i > d) inner *= x.size(i);
+  for (int i = 0; i < x.rank(); ++i)
     if (i != d) shape.push_back(x.size(i));
-  }
   if (size == 0 && outer * inner > 0)
     checks::throw_shape("argmax", "dimension " + std::to_string(d) + " must not be empty", {{"x", x}});
   Array positions(shape, DType::int32);
@@ -103,7 +88,7 @@ Ids argmax(const Tensor& x, int dim) {
         const T* row = from + i / inner * size * inner + i % inner;
         std::int64_t best = 0;
         for (std::int64_t j = 1; j < size; ++j)
-          if (before(row[j * inner], row[best * inner])) best = j;
+          if (precedes(row[j * inner], row[best * inner])) best = j;
         to[i] = static_cast<std::int32_t>(best);
       }
     });

@@ -39,11 +39,14 @@ void copy_block(T* to, std::int64_t to_step, const T* from, std::int64_t from_st
   });
 }
 
-/// Number of elements in the dimensions begin..end-1.
-std::int64_t count(const Shape& shape, int begin, int end) {
-  std::int64_t n = 1;
-  for (int i = begin; i < end; ++i) n *= shape[i];
-  return n;
+/// The numbers of x from position `first` on, with these steps along the dimensions of `shape` (see copy_view).
+Array copied(const Array& x, std::int64_t first, const Shape& shape, const Shape& steps) {
+  Array y(shape, x.dtype());
+  dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    copy_view(y.mutable_data<T>(), x.data<T>() + first, shape, steps);
+  });
+  return y;
 }
 
 // ---- The same numbers under another shape
@@ -65,12 +68,7 @@ Array permuted(const Array& x, const Shape& order) {
     shape[i] = x.shape().at(static_cast<int>(order[i]));
     steps[i] = x_steps.at(static_cast<int>(order[i]));
   }
-  Array y(shape, x.dtype());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    copy_view(y.mutable_data<T>(), x.data<T>(), shape, steps);
-  });
-  return y;
+  return copied(x, 0, shape, steps);
 }
 
 void permute_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -90,13 +88,13 @@ void slice_backward(const Node& node, const Array& dy, GradSink& sink) {
   const int dim = static_cast<int>(node.number("dim"));
   const auto begin = static_cast<std::int64_t>(node.number("begin"));
   const GradSink::Target dx = sink.into(0);
-  const std::int64_t inner = count(dy.shape(), dim + 1, dy.rank());
+  const std::int64_t inner = dy.shape().numel(dim + 1, dy.rank());
   const std::int64_t row = dx.array.shape()[dim] * inner;
   if (!dx.add) dx.array.fill(0);
   dispatch(dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     copy_block(dx.array.mutable_data<T>() + begin * inner, row, dy.data<T>(), dy.shape()[dim] * inner,
-               count(dy.shape(), 0, dim), dy.shape()[dim] * inner, dx.add);
+               dy.shape().numel(0, dim), dy.shape()[dim] * inner, dx.add);
   });
 }
 
@@ -246,7 +244,7 @@ Tensor flatten(const Tensor& x, int first, int last) {
         {{"x", x}});
   Shape shape;
   for (int i = 0; i < a; ++i) shape.push_back(x.shape()[i]);
-  shape.push_back(count(x.shape(), a, b + 1));
+  shape.push_back(x.shape().numel(a, b + 1));
   for (int i = b + 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
   return reshaped("flatten", x, shape);
 }
@@ -309,14 +307,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end) {
                      {{"x", x.shape()}});
   Shape shape = x.shape();
   shape[d] = last - first;
-  Array y(shape, x.dtype());
-  const std::int64_t inner = count(shape, d + 1, shape.rank()), rows = count(shape, 0, d);
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    copy_block(y.mutable_data<T>(), shape[d] * inner, x.array().data<T>() + first * inner,
-               x.shape()[d] * inner, rows, shape[d] * inner);
-  });
-  return record("slice", std::move(y), {x}, {}, slice_backward,
+  const Shape steps = dense_steps(x.shape());
+  return record("slice", copied(x.array(), first * steps[d], shape, steps), {x}, {}, slice_backward,
                 {{"dim", static_cast<double>(d)}, {"begin", static_cast<double>(first)}});
 }
 
@@ -327,7 +319,7 @@ Tensor concat(const std::vector<Tensor>& parts, int dim) {
   Shape shape = parts[0].shape();
   shape[d] = 0;
   for (const Tensor& part : parts) shape[d] += part.shape()[d];
-  return joined("concat", parts, shape, count(shape, 0, d));
+  return joined("concat", parts, shape, shape.numel(0, d));
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
@@ -335,7 +327,7 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   const int d = new_dimension("stack", dim, parts[0]);
   check_parts("stack", parts, -1);
   const Shape shape = with_dimension(parts[0].shape(), d, static_cast<std::int64_t>(parts.size()));
-  return joined("stack", parts, shape, count(shape, 0, d));
+  return joined("stack", parts, shape, shape.numel(0, d));
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
@@ -346,12 +338,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   Shape steps = result;
   for (int i = 0; i < result.rank(); ++i)
     steps[i] = i < missing || x.shape()[i - missing] != result[i] ? 0 : x_steps[i - missing];
-  Array y(result, x.dtype());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    copy_view(y.mutable_data<T>(), x.array().data<T>(), result, steps);
-  });
-  return record("expand", std::move(y), {x}, {}, expand_backward);
+  return record("expand", copied(x.array(), 0, result, steps), {x}, {}, expand_backward);
 }
 
 }  // namespace handgrad

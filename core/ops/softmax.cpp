@@ -121,11 +121,9 @@ namespace {
 
 /// The slices along one dimension: [outer, size, inner] with the dimension in the middle.
 struct Slices {
-  Slices(const Shape& shape, int dim) : size(shape[dim]) {
-    for (int i = 0; i < dim; ++i) outer *= shape[i];
-    for (int i = dim + 1; i < shape.rank(); ++i) inner *= shape[i];
-  }
-  std::int64_t outer = 1, size, inner = 1;
+  Slices(const Shape& shape, int dim)
+      : outer(shape.numel(0, dim)), size(shape[dim]), inner(shape.numel(dim + 1, shape.rank())) {}
+  std::int64_t outer, size, inner;
 };
 
 /// to [columns, size] = from [size, columns] transposed, where rows of the longer matrix are `inner` apart.

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
+#include "handgrad/core/array.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/core/shape.h"
 
 namespace handgrad {
 
@@ -116,6 +117,26 @@ void for_each_row(const Walk<N>& walk, std::int64_t grain, const Body& body) {
       for (int k = 0; k < N; ++k) offsets[k] += walk.row_step(k);
     }
   });
+}
+
+/// Calls body(position, a, b, ...) for every element of a result of this shape, with the operands' elements there.
+template <class T, class Body, class... Arrays>
+void for_each_element(const Shape& shape, std::int64_t grain, const Body& body, const Arrays&... operands) {
+  const auto walk = walk_over<sizeof...(operands)>(shape, {&operands.shape()...});
+  const T* const first[] = {operands.template data<T>()...};
+  for_each_row(walk, grain, [&](std::int64_t at, const auto& offset, std::int64_t columns) {
+    [&]<int... k>(std::integer_sequence<int, k...>) {
+      for (std::int64_t j = 0; j < columns; ++j)
+        body(at + j, first[k][offset[k] + j * walk.column_step(k)]...);
+    }
+    (std::make_integer_sequence<int, sizeof...(operands)>());
+  });
+}
+
+/// Whether `a` precedes `b` in descending order, in which NaN is the largest number.
+template <class T>
+bool precedes(T a, T b) {
+  return a > b || (a != a && b == b);
 }
 
 /// The walk of a reduction through its operand, cut for any number of threads by the shape only.
