@@ -12,7 +12,7 @@
 #include "handgrad/cli/verbs.h"
 #include "handgrad/core/kernels/targets.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/io/config_error.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/trainer.h"
 #include "handgrad/train/version.h"

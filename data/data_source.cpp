@@ -11,7 +11,7 @@
 #include "handgrad/data/fixed_batch.h"
 #include "handgrad/data/text.h"
 #include "handgrad/data/windows.h"
-#include "handgrad/io/text_file.h"
+#include "handgrad/io/files.h"
 
 namespace handgrad::data {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/io/files.h"
 #include "handgrad/io/json_text.h"
-#include "handgrad/io/text_file.h"
 
 namespace handgrad::data {
 namespace {

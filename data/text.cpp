@@ -7,7 +7,7 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/data/char_tokenizer.h"
-#include "handgrad/io/text_file.h"
+#include "handgrad/io/files.h"
 
 namespace handgrad::data {
 

@@ -31,7 +31,11 @@ class Tokenizer {
   virtual nlohmann::json to_json() const = 0;
 
   /// The tokens of `ids`, joined.
-  std::string decode(std::span<const std::int32_t> ids) const;
+  std::string decode(std::span<const std::int32_t> ids) const {
+    std::string text;
+    for (const std::int32_t id : ids) text += token(id);
+    return text;
+  }
 };
 
 }  // namespace handgrad::data

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "handgrad/data/batch.h"
 #include "handgrad/data/dataset.h"
 #include "handgrad/data/token_stream.h"
 

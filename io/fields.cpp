@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/io/field_values.h"
+#include "handgrad/io/field_keys.h"
 #include "handgrad/io/json_text.h"
 #include "handgrad/io/near_match.h"
 
@@ -158,7 +158,9 @@ const json* Fields::find(std::string_view key, Key note, Presence presence) {
 
 template <class T, class Rule>
 std::optional<T> Fields::read(std::string_view key, const Rule& rule, Presence presence) {
-  const json* const value = find(key, note_of(rule), presence);
+  Key note = note_of(rule);
+  if (rule.fallback) note.fallback = json(*rule.fallback).dump();
+  const json* const value = find(key, std::move(note), presence);
   if (value == nullptr) return rule.fallback;
   T read{};
   if (const auto broken = convert(*value, rule, read))
@@ -188,9 +190,6 @@ std::vector<std::string> Fields::strings(std::string_view key, const StringsKey&
 }
 std::optional<std::int64_t> Fields::optional_integer(std::string_view key, const IntegerKey& rule) {
   return read<std::int64_t>(key, rule, Presence::optional);
-}
-std::optional<double> Fields::optional_number(std::string_view key, const NumberKey& rule) {
-  return read<double>(key, rule, Presence::optional);
 }
 std::optional<std::string> Fields::optional_string(std::string_view key, const StringKey& rule) {
   return read<std::string>(key, rule, Presence::optional);

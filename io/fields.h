@@ -14,8 +14,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "handgrad/io/config_error.h"
 #include "handgrad/io/field_keys.h"
+#include "handgrad/io/json_text.h"
 
 namespace handgrad::io {
 
@@ -56,7 +56,6 @@ class Fields {
   /// @}
   /// @{ The same for keys that may be left out without a default taking their place.
   std::optional<std::int64_t> optional_integer(std::string_view key, const IntegerKey& rule = {});
-  std::optional<double> optional_number(std::string_view key, const NumberKey& rule = {});
   std::optional<std::string> optional_string(std::string_view key, const StringKey& rule = {});
   /// @}
   /// An inner object; one that is missing is empty.

@@ -76,6 +76,11 @@ std::string reason(std::string text) {
 
 }  // namespace
 
+std::string without_id(std::string_view message) {
+  const std::size_t end_of_id = message.find("] ");
+  return std::string(end_of_id == message.npos ? message : message.substr(end_of_id + 2));
+}
+
 std::string pointer_token(std::string_view key) {
   std::string text;
   for (char c : key) text += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);

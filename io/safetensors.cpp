@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "handgrad/core/error.h"
-#include "handgrad/io/durable_file.h"
+#include "handgrad/io/files.h"
 #include "handgrad/io/safetensors_header.h"
 
 namespace handgrad::io {
@@ -22,8 +22,6 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the format's own limit
-
-std::string quoted(const std::filesystem::path& path) { return '"' + path.string() + '"'; }
 
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "handgrad/core/error.h"
+#include "handgrad/io/json_text.h"
 
 namespace handgrad::io {
 namespace {
@@ -78,10 +79,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { throw_value(); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
-    const std::string_view what = error.what();
-    const std::size_t end_of_id = what.find("] ");
-    throw_error(fmt::format("the header is not JSON, at byte {}: {}", position,
-                            end_of_id == std::string_view::npos ? what : what.substr(end_of_id + 2)));
+    throw_error(fmt::format("the header is not JSON, at byte {}: {}", position, without_id(error.what())));
   }
 
  private:

@@ -1,5 +1,6 @@
-// How a GPT is described in a config.
+// How a GPT is described in a config, and the registry of models.
 #include "handgrad/models/gpt.h"
+#include "handgrad/nn/init.h"
 #include "handgrad/nn/registry.h"
 
 namespace handgrad::models {
@@ -47,6 +48,23 @@ std::unique_ptr<Model> make_gpt(io::Fields& fields, const ModelContext& context)
   if (!fields.building()) return nullptr;
   fields.finish();
   return std::make_unique<GptModel>(config);
+}
+
+io::Registry<Model, const ModelContext&>& registry() {
+  static io::Registry<Model, const ModelContext&> models(
+      "model", "gpt", {{"gpt", make_gpt, "a decoder-only transformer, as in the book and GPT-2"}});
+  return models;
+}
+
+std::unique_ptr<Model> make(io::Fields& fields, const ModelContext& context,
+                            std::optional<std::uint64_t> seed) {
+  std::unique_ptr<Model> model;
+  {
+    const nn::DrawLater later;
+    model = registry().make(fields, context);
+  }
+  if (model && seed) nn::draw(*model, *seed);
+  return model;
 }
 
 }  // namespace handgrad::models

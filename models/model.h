@@ -1,11 +1,13 @@
-// Model: what can be trained on token ids and asked for the next one.
+// Model: what can be trained on token ids and asked for the next one, and the models that a config may name.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "handgrad/core/ops.h"
 #include "handgrad/nn/module.h"
+#include "handgrad/nn/registry.h"
 
 namespace handgrad::models {
 
@@ -35,5 +37,14 @@ class Model : public nn::Module {
 struct ModelContext {
   std::int64_t vocab_size = 0;  ///< the tokenizer's, default of the key vocab_size; 0: not known
 };
+
+/// gpt (the default), and what a program adds. A factory that finds `fields.building()` false reads and
+/// checks its keys and returns nullptr.
+io::Registry<Model, const ModelContext&>& registry();
+
+/// The model that `fields` name, with first weights drawn by `seed`; without a seed they are zeros, and a file
+/// follows. nullptr when the factory only checked the keys.
+std::unique_ptr<Model> make(io::Fields& fields, const ModelContext& context,
+                            std::optional<std::uint64_t> seed = std::nullopt);
 
 }  // namespace handgrad::models

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "handgrad/core/error.h"
+#include "handgrad/io/files.h"
 #include "handgrad/io/name_report.h"
 
 namespace handgrad::models {
@@ -73,9 +74,9 @@ std::vector<Array> WeightsFile::read() const {
     numbers.push_back(reader_.read(*match.entries.front()));
     for (std::size_t i = 1; i < match.entries.size(); ++i) {
       if (same_bits(numbers.back(), reader_.read(*match.entries[i]))) continue;
-      throw Error('"' + reader_.path().string() + '"',
-                  fmt::format("{} and {} are one tensor in the model, but differ in the file",
-                              match.entries.front()->name, match.entries[i]->name));
+      io::throw_file(reader_.path(),
+                     fmt::format("{} and {} are one tensor in the model, but differ in the file",
+                                 match.entries.front()->name, match.entries[i]->name));
     }
     if (numbers.back().dtype() != match.parameter->dtype()) {
       numbers.back() = numbers.back().to(match.parameter->dtype());

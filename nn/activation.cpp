@@ -1,5 +1,7 @@
 #include "handgrad/nn/activation.h"
 
+#include <fmt/format.h>
+
 #include "handgrad/core/error.h"
 #include "handgrad/io/near_match.h"
 
@@ -39,6 +41,12 @@ std::unique_ptr<Layer> make_activation(std::string_view name) {
     if (row.name == name) return row.make();
   throw ValueError("activation", "unknown activation \"" + std::string(name) + "\"" +
                                      io::did_you_mean(name, activation_names()));
+}
+
+double Dropout::checked_rate(const char* what, double rate) {
+  if (!(rate >= 0 && rate < 1))
+    throw ValueError(what, fmt::format("drop_rate must be at least 0 and less than 1, got {}", rate));
+  return rate;
 }
 
 }  // namespace handgrad::nn

@@ -1,4 +1,4 @@
-// Layers without parameters, element by element; the formulas are in core/ops.h.
+// Layers without parameters, element by element: activations and dropout. The formulas are in core/ops.h.
 #pragma once
 
 #include <memory>
@@ -57,5 +57,24 @@ class Identity final : public Layer {
 std::vector<std::string> activation_names();
 /// ValueError for another name, with the one that was probably meant.
 std::unique_ptr<Layer> make_activation(std::string_view name);
+
+/// Dropout (Srivastava et al., 2014): each number is 0 with probability `rate`, else divided by 1 - rate, so that the mean stays. When not
+/// training() the output is x itself. No parameters. Which numbers: by seed, module path, count of calls and
+/// step, see core/random.h. With rate 0.5, [1, 2, 3, 4] may become [2, 0, 6, 0].
+class Dropout final : public Layer {
+ public:
+  /// ValueError unless 0 <= rate < 1.
+  explicit Dropout(double rate) : rate_(checked_rate("dropout", rate)) {}
+
+  Tensor forward(const Tensor& x) override { return training() && rate_ > 0 ? dropout(x, rate_) : x; }
+
+  double rate() const { return rate_; }  ///< the probability of 0
+
+  /// `rate`, once it is known to be one; ValueError in the name of `what` otherwise.
+  static double checked_rate(const char* what, double rate);
+
+ private:
+  double rate_;
+};
 
 }  // namespace handgrad::nn

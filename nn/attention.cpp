@@ -4,7 +4,7 @@
 
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/error.h"
-#include "handgrad/nn/dropout.h"
+#include "handgrad/nn/activation.h"
 
 namespace handgrad::nn {
 namespace {

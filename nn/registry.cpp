@@ -1,9 +1,8 @@
 #include "handgrad/nn/registry.h"
 
 #include "handgrad/nn/activation.h"
-#include "handgrad/nn/feed_forward.h"
 #include "handgrad/nn/layer_norm.h"
-#include "handgrad/nn/rms_norm.h"
+#include "handgrad/nn/transformer_block.h"
 
 namespace handgrad::nn {
 namespace {

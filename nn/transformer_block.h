@@ -1,16 +1,44 @@
-// TransformerBlock: attention, then a feed-forward layer, each in a residual branch behind a norm.
+// TransformerBlock: attention, then a feed-forward layer, each in a residual branch behind a norm. FeedForward: the part
+// that works on each token alone.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
+#include "handgrad/nn/activation.h"
 #include "handgrad/nn/attention.h"
-#include "handgrad/nn/dropout.h"
-#include "handgrad/nn/feed_forward.h"
 #include "handgrad/nn/layer_norm.h"
+#include "handgrad/nn/linear.h"
 #include "handgrad/nn/module.h"
+#include "handgrad/nn/sequential.h"
 
 namespace handgrad::nn {
+
+/// x [..., width] to [..., hidden], an activation, and back to [..., width]; the book's form, hidden = 4 *
+/// width.
+///
+///     parameter        shape            elsewhere (GPT-2)
+///     layers.0.weight  [hidden, width]  mlp.c_fc.weight, transposed
+///     layers.0.bias    [hidden]         mlp.c_fc.bias
+///     layers.2.weight  [width, hidden]  mlp.c_proj.weight, transposed
+///     layers.2.bias    [width]          mlp.c_proj.bias
+class FeedForward final : public Layer {
+ public:
+  /// `activation` as in nn/activation.h.
+  FeedForward(std::int64_t width, std::int64_t hidden, std::string_view activation = "gelu")
+      : layers(child<Sequential>("layers")) {
+    layers.add<Linear>(width, hidden);
+    layers.add(make_activation(activation));
+    layers.add<Linear>(hidden, width).end_branch();
+  }
+  /// hidden = 4 * width, gelu.
+  explicit FeedForward(std::int64_t width) : FeedForward(width, 4 * width) {}
+
+  Tensor forward(const Tensor& x) override { return layers(x); }
+
+  Sequential& layers;  ///< Linear, activation, Linear: children 0, 1, 2
+};
 
 /// The book's keys; norm and ff as they are give GPT-2's block.
 struct TransformerBlockConfig {

@@ -43,27 +43,26 @@ void Adam::prepare(Job& job) {
   job.correction[1] = corrections_[1];
 }
 
-template <class T>
-void Adam::update_rows(const Job& job, std::int64_t begin, std::int64_t end) const {
-  const double weight_decay = job.decay ? options_.weight_decay : 0;
-  const kernels::AdamFactors<T> factors{
-      .gradient_scale = static_cast<T>(job.grad_scale),
-      .l2 = static_cast<T>(decay_ == Decay::coupled ? weight_decay : 0),
-      .keep = static_cast<T>(decay_ == Decay::decoupled ? 1 - job.lr * weight_decay : 1),
-      .one_minus_beta1 = static_cast<T>(1 - options_.betas[0]),
-      .beta2 = static_cast<T>(options_.betas[1]),
-      .one_minus_beta2 = static_cast<T>(1 - options_.betas[1]),
-      .step_size = static_cast<T>(job.lr / job.correction[0]),
-      .root_correction = static_cast<T>(1 / job.correction[1]),
-      .eps = static_cast<T>(options_.eps),
-  };
-  HANDGRAD_ACTIVE(adam<T>)
-  (static_cast<T*>(job.value) + begin, static_cast<T*>(job.state[0]) + begin,
-   static_cast<T*>(job.state[1]) + begin, static_cast<const T*>(job.gradient) + begin, end - begin, factors);
-}
-
 void Adam::update(const Job& job, std::int64_t begin, std::int64_t end) const {
-  dispatch(job.dtype, [&](auto zero) { update_rows<decltype(zero)>(job, begin, end); });
+  dispatch(job.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const double weight_decay = job.decay ? options_.weight_decay : 0;
+    const kernels::AdamFactors<T> factors{
+        .gradient_scale = static_cast<T>(job.grad_scale),
+        .l2 = static_cast<T>(decay_ == Decay::coupled ? weight_decay : 0),
+        .keep = static_cast<T>(decay_ == Decay::decoupled ? 1 - job.lr * weight_decay : 1),
+        .one_minus_beta1 = static_cast<T>(1 - options_.betas[0]),
+        .beta2 = static_cast<T>(options_.betas[1]),
+        .one_minus_beta2 = static_cast<T>(1 - options_.betas[1]),
+        .step_size = static_cast<T>(job.lr / job.correction[0]),
+        .root_correction = static_cast<T>(1 / job.correction[1]),
+        .eps = static_cast<T>(options_.eps),
+    };
+    HANDGRAD_ACTIVE(adam<T>)
+    (static_cast<T*>(job.value) + begin, static_cast<T*>(job.state[0]) + begin,
+     static_cast<T*>(job.state[1]) + begin, static_cast<const T*>(job.gradient) + begin, end - begin,
+     factors);
+  });
 }
 
 }  // namespace handgrad::optim

@@ -45,8 +45,6 @@ class Adam final : public Optimizer {
  private:
   void prepare(Job& job) override;
   void update(const Job& job, std::int64_t begin, std::int64_t end) const override;
-  template <class T>
-  void update_rows(const Job& job, std::int64_t begin, std::int64_t end) const;
 
   AdamOptions options_;
   Decay decay_;

@@ -22,23 +22,6 @@ const SgdOptions& checked(const SgdOptions& options) {
   return options;
 }
 
-template <class T>
-void update_rows(const SgdOptions& options, void* value, void* momentum, const void* gradient, bool decay,
-                 bool first, double lr, double grad_scale, std::int64_t begin, std::int64_t end) {
-  const kernels::SgdFactors<T> factors{
-      .lr = static_cast<T>(lr),
-      .gradient_scale = static_cast<T>(grad_scale),
-      .l2 = static_cast<T>(decay ? options.weight_decay : 0),
-      .momentum_factor = static_cast<T>(options.momentum),
-      .gradient_factor = static_cast<T>(1 - options.dampening),
-      .nesterov = options.nesterov,
-      .first = first,
-  };
-  T* velocity = momentum != nullptr ? static_cast<T*>(momentum) + begin : nullptr;
-  HANDGRAD_ACTIVE(sgd<T>)
-  (static_cast<T*>(value) + begin, velocity, static_cast<const T*>(gradient) + begin, end - begin, factors);
-}
-
 }  // namespace
 
 Sgd::Sgd(Parameters parameters, const SgdOptions& options)
@@ -49,8 +32,20 @@ Sgd::Sgd(Parameters parameters, const SgdOptions& options)
 
 void Sgd::update(const Job& job, std::int64_t begin, std::int64_t end) const {
   dispatch(job.dtype, [&](auto zero) {
-    update_rows<decltype(zero)>(options_, job.value, job.state[0], job.gradient, job.decay, job.update == 1,
-                                job.lr, job.grad_scale, begin, end);
+    using T = decltype(zero);
+    const kernels::SgdFactors<T> factors{
+        .lr = static_cast<T>(job.lr),
+        .gradient_scale = static_cast<T>(job.grad_scale),
+        .l2 = static_cast<T>(job.decay ? options_.weight_decay : 0),
+        .momentum_factor = static_cast<T>(options_.momentum),
+        .gradient_factor = static_cast<T>(1 - options_.dampening),
+        .nesterov = options_.nesterov,
+        .first = job.update == 1,
+    };
+    T* velocity = job.state[0] != nullptr ? static_cast<T*>(job.state[0]) + begin : nullptr;
+    HANDGRAD_ACTIVE(sgd<T>)
+    (static_cast<T*>(job.value) + begin, velocity, static_cast<const T*>(job.gradient) + begin, end - begin,
+     factors);
   });
 }
 

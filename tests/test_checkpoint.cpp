@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/io/durable_file.h"
+#include "handgrad/io/files.h"
 #include "handgrad/io/name_report.h"
 #include "handgrad/io/safetensors.h"
 #include "handgrad/models/weights.h"

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "handgrad/io/config_error.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/train/run.h"
 #include "paths.h"
 #include "temporary_folder.h"

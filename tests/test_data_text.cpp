@@ -13,7 +13,7 @@
 #include "handgrad/data/char_tokenizer.h"
 #include "handgrad/data/text.h"
 #include "handgrad/data/utf8.h"
-#include "handgrad/io/text_file.h"
+#include "handgrad/io/files.h"
 #include "paths.h"
 #include "temporary_folder.h"
 

@@ -6,7 +6,7 @@
 #include "expect.h"
 #include "handgrad/core/gradcheck.h"
 #include "handgrad/models/gpt.h"
-#include "handgrad/nn/rms_norm.h"
+#include "handgrad/nn/layer_norm.h"
 
 using namespace handgrad;
 

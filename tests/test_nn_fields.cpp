@@ -57,7 +57,7 @@ TEST_CASE("fields: values of every kind, and defaults") {
   CHECK(f.strings("freeze") == std::vector<std::string>{"*.scale"});
   CHECK(f.optional_integer("steps") == 300);
   CHECK(!f.optional_integer("epochs").has_value());
-  CHECK(!f.optional_number("x").has_value());
+  CHECK(!f.optional_integer("x").has_value());
   CHECK(!f.optional_string("y").has_value());
   CHECK(f.object("norm").number("eps") == 1);
   CHECK(f.object("nothing").integer("z", {.fallback = 3}) == 3);

@@ -8,12 +8,9 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/nn/activation.h"
 #include "handgrad/nn/attention.h"
-#include "handgrad/nn/dropout.h"
 #include "handgrad/nn/embedding.h"
-#include "handgrad/nn/feed_forward.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/linear.h"
-#include "handgrad/nn/rms_norm.h"
 #include "handgrad/nn/sequential.h"
 #include "handgrad/nn/transformer_block.h"
 

@@ -10,7 +10,7 @@
 #include "handgrad/core/autograd.h"
 #include "handgrad/core/ops.h"
 #include "handgrad/io/pattern.h"
-#include "handgrad/nn/dropout.h"
+#include "handgrad/nn/activation.h"
 #include "handgrad/nn/embedding.h"
 #include "handgrad/nn/layer_norm.h"
 #include "handgrad/nn/linear.h"

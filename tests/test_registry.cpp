@@ -11,7 +11,7 @@
 #include "handgrad/core/ops.h"
 #include "handgrad/io/json_text.h"
 #include "handgrad/models/gpt.h"
-#include "handgrad/models/registry.h"
+#include "handgrad/models/model.h"
 #include "handgrad/nn/registry.h"
 #include "handgrad/optim/registry.h"
 #include "handgrad/train/history.h"

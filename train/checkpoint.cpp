@@ -14,9 +14,9 @@
 
 #include "handgrad/core/error.h"
 #include "handgrad/data/text.h"
-#include "handgrad/io/durable_file.h"
+#include "handgrad/io/files.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/io/safetensors.h"
-#include "handgrad/io/text_file.h"
 #include "handgrad/models/weights.h"
 #include "handgrad/train/version.h"
 
@@ -28,11 +28,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
 constexpr std::string_view kPrefix = "step-";
-
-[[noreturn]] void throw_error(const fs::path& path, const std::string& message,
-                              const std::string& advice = "") {
-  throw Error('"' + path.string() + '"', message, {}, advice);
-}
 
 /// The step of a folder with the name of a checkpoint; none for any other name.
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -114,7 +109,7 @@ fs::path save_checkpoint(const fs::path& checkpoints, const Trainer& trainer,
     std::error_code ignored;
     fs::remove_all(unfinished, ignored);
     const auto* system = dynamic_cast<const fs::filesystem_error*>(&error);
-    if (system != nullptr) throw_error(place, "cannot be written: " + system->code().message());
+    if (system != nullptr) io::throw_file(place, "cannot be written: " + system->code().message());
     throw;
   }
   return place;
@@ -128,8 +123,8 @@ CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
     CheckpointState state;
     state.format_version = json.at("format_version").get<int>();
     if (state.format_version > kFormatVersion) {
-      throw_error(path, fmt::format("has format version {}, this program knows versions up to {}",
-                                    state.format_version, kFormatVersion));
+      io::throw_file(path, fmt::format("has format version {}, this program knows versions up to {}",
+                                       state.format_version, kFormatVersion));
     }
     state.library_version = json.at("library_version").get<std::string>();
     state.step = json.at("step").get<std::int64_t>();
@@ -140,23 +135,20 @@ CheckpointState read_checkpoint_state(const fs::path& checkpoint) {
     state.data = json.at("data").value("fingerprint", "");
     if (const auto tokenizer = json.find("tokenizer"); tokenizer != json.end() && !tokenizer->is_null())
       state.tokenizer = data::tokenizer_from_json(nlohmann::json(*tokenizer));
-    if (state.step < 0) throw_error(path, fmt::format("step must be at least 0, got {}", state.step));
+    if (state.step < 0) io::throw_file(path, fmt::format("step must be at least 0, got {}", state.step));
     return state;
   } catch (const Error& error) {
-    throw_error(path, fmt::format("is damaged: {}: {}", error.op(), error.message()));
+    io::throw_file(path, fmt::format("is damaged: {}: {}", error.op(), error.message()));
   } catch (const Json::exception& error) {
-    const std::string_view what = error.what();
-    const std::size_t end_of_id = what.find("] ");
-    throw_error(path,
-                fmt::format("is damaged: {}", end_of_id == what.npos ? what : what.substr(end_of_id + 2)));
+    io::throw_file(path, "is damaged: " + io::without_id(error.what()));
   }
 }
 
 CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   CheckpointState state = read_checkpoint_state(checkpoint);
   if (state.optimizer != trainer.optimizer().type()) {
-    throw_error(checkpoint, fmt::format("holds the state of optimizer {}, this run has {}", state.optimizer,
-                                        trainer.optimizer().type()));
+    io::throw_file(checkpoint, fmt::format("holds the state of optimizer {}, this run has {}",
+                                           state.optimizer, trainer.optimizer().type()));
   }
   const models::WeightsFile weights(checkpoint / kModelFile, trainer.model(), models::AcceptTypes::same);
   const std::vector<Array> numbers = weights.read();

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "handgrad/io/files.h"
 #include "handgrad/io/json_text.h"
-#include "handgrad/io/text_file.h"
 
 namespace handgrad::train {
 namespace {
@@ -25,14 +25,6 @@ Json parse_value(const std::string& text) {
   return value.is_discarded() ? Json(text) : value;
 }
 
-/// Paths that are typed are meant from where they are typed, not from the config's folder.
-void make_paths_absolute(Json& value, bool is_path) {
-  if (is_path && value.is_string() && !value.get<std::string>().empty())
-    value = std::filesystem::absolute(value.get<std::string>()).lexically_normal().string();
-  if (!value.is_object()) return;
-  for (auto& [key, inner] : value.items()) make_paths_absolute(inner, key == "path");
-}
-
 void erase(Json& root, const char* pointer) {
   const Json::json_pointer place(pointer);
   if (root.contains(place)) root[place.parent_pointer()].erase(place.back());
@@ -47,7 +39,8 @@ void apply(Json& root, const std::string& set, io::Source& source) {
   for (char& c : pointer)
     if (c == '.') c = '/';
   Json value = parse_value(set.substr(equals + 1));
-  make_paths_absolute(value, pointer.ends_with("/path"));
+  make_paths_absolute(value, "",
+                      pointer.ends_with("/path"));  // typed from here, not from the config's folder
   Json* at = &root;
   for (std::size_t begin = 1; begin < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
@@ -63,6 +56,13 @@ void apply(Json& root, const std::string& set, io::Source& source) {
 }
 
 }  // namespace
+
+void make_paths_absolute(Json& value, const std::filesystem::path& folder, bool is_path) {
+  if (is_path && value.is_string() && !value.get<std::string>().empty())
+    value = std::filesystem::absolute(folder / value.get<std::string>()).lexically_normal().string();
+  if (!value.is_object()) return;
+  for (auto& [key, inner] : value.items()) make_paths_absolute(inner, folder, key == "path");
+}
 
 ConfigDocument::ConfigDocument(Json root, io::Source source, std::filesystem::path folder)
     : root_(std::make_shared<const nlohmann::json>(std::move(root))),

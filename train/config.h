@@ -41,6 +41,11 @@ class ConfigDocument {
   std::filesystem::path folder_;
 };
 
+/// Makes each value of a key "path", or `value` itself if it `is_path`, one that holds from anywhere; relative ones start
+/// at `folder`.
+void make_paths_absolute(nlohmann::ordered_json& value, const std::filesystem::path& folder,
+                         bool is_path = false);
+
 /// Where a value in force came from: "default", "file" (the one that is read, `file`) or "command line".
 std::string origin_text(const io::Key& key, const std::string& file);
 

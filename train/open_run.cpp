@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
+#include "handgrad/io/files.h"
 #include "handgrad/io/program_name.h"
-#include "handgrad/io/text_file.h"
-#include "handgrad/models/registry.h"
+#include "handgrad/models/model.h"
 #include "handgrad/models/weights.h"
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/run_folder.h"
@@ -19,19 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void throw_error(const fs::path& path, const std::string& message, const std::string& advice) {
-  throw Error(io::quoted(path), message, {}, advice);
-}
-
 /// `folder` if it is a checkpoint's, else the last checkpoint of the run in it. Error when there is neither.
 fs::path checkpoint_of(const fs::path& folder) {
   if (fs::exists(folder / kStateFile) || fs::exists(folder / kModelFile)) return folder;
   reject_older_run(folder);
   if (auto latest = find_latest(folder)) return *latest;
-  if (!fs::exists(folder)) throw_error(folder, "does not exist", "the folder of a run, such as runs/toy");
+  if (!fs::exists(folder)) io::throw_file(folder, "does not exist", "the folder of a run, such as runs/toy");
   if (!fs::exists(folder / "config.json"))
-    throw_error(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
-  throw_error(
+    io::throw_file(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
+  io::throw_file(
       folder, "holds no checkpoint: the run was ended before it saved its first",
       fmt::format("begin again: `handgrad` train {} `overwrite` `out` {}",
                   io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
@@ -126,7 +122,7 @@ TrainedModel open_model(const fs::path& folder) {
 
 void load_weights(const fs::path& path, models::Model& model) {
   if (!fs::exists(path))
-    throw_error(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
+    io::throw_file(path, "does not exist", "a run's folder, a checkpoint's, or a safetensors file");
   const models::WeightsFile weights(fs::is_directory(path) ? checkpoint_of(path) / kModelFile : path, model,
                                     models::AcceptTypes::any_float);
   weights.assign(weights.read());

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/io/pattern.h"
-#include "handgrad/models/registry.h"
+#include "handgrad/models/model.h"
 #include "handgrad/optim/registry.h"
 
 namespace handgrad::train {
@@ -16,16 +16,6 @@ using Json = nlohmann::ordered_json;
 
 optim::Parameters named_parameters(const models::Model* model) {
   return model == nullptr ? optim::Parameters{} : model->named_parameters();
-}
-
-/// The run folder's config is read from there: its paths must not depend on the first config's folder.
-void make_paths_absolute(Json& node, const std::filesystem::path& folder) {
-  if (!node.is_object()) return;
-  for (auto& [key, value] : node.items()) {
-    if (key == "path" && value.is_string())
-      value = std::filesystem::absolute(folder / value.get<std::string>()).lexically_normal().string();
-    make_paths_absolute(value, folder);
-  }
 }
 
 std::vector<std::string> matching(const std::vector<std::string>& patterns, const models::Model& model) {
@@ -110,8 +100,8 @@ void Run::read(io::Fields root, const std::filesystem::path& folder, const RunCo
   root.finish();
   if (!build) return;
   effective_ = std::make_unique<Json>(root.effective());
-  effective_->erase("$schema");  // a place that holds from the config's own folder only
-  make_paths_absolute(*effective_, folder);
+  effective_->erase("$schema");              // a place that holds from the config's own folder only
+  make_paths_absolute(*effective_, folder);  // the run's folder is another one
 }
 
 void Run::build_trainer(const std::atomic<bool>* stop) {

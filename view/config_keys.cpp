@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/io/field_values.h"
+#include "handgrad/io/field_keys.h"
 #include "handgrad/train/run.h"
 #include "handgrad/view/text.h"
 

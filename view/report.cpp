@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
-#include "handgrad/io/config_error.h"
-#include "handgrad/io/durable_file.h"
+#include "handgrad/io/files.h"
+#include "handgrad/io/json_text.h"
 #include "handgrad/io/program_name.h"
 #include "handgrad/train/open_run.h"
 #include "handgrad/train/run_folder.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/data/batch.h"
+#include "handgrad/data/dataset.h"
 #include "handgrad/io/safetensors.h"
 #include "handgrad/models/model.h"
 

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "handgrad/core/error.h"
-#include "handgrad/io/durable_file.h"
+#include "handgrad/io/files.h"
 #include "handgrad/view/text.h"
 
 extern char** environ;

@@ -126,8 +126,9 @@ void for_each_element(const Shape& shape, std::int64_t grain, const Body& body, 
   const T* const first[] = {operands.template data<T>()...};
   for_each_row(walk, grain, [&](std::int64_t at, const auto& offset, std::int64_t columns) {
     [&]<int... k>(std::integer_sequence<int, k...>) {
-      for (std::int64_t j = 0; j < columns; ++j)
-        body(at + j, first[k][offset[k] + j * walk.column_step(k)]...);
+      const T* const row[] = {first[k] + offset[k]...};
+      const std::int64_t step[] = {walk.column_step(k)...};
+      for (std::int64_t j = 0; j < columns; ++j) body(at + j, row[k][j * step[k]]...);
     }
     (std::make_integer_sequence<int, sizeof...(operands)>());
   });

@@ -1,4 +1,4 @@
-#include "handgrad/io/field_values.h"
+#include "handgrad/io/field_keys.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,23 +13,9 @@ namespace handgrad::io {
 using nlohmann::json;
 
 const char* name_of(Key::Type type) {
-  switch (type) {
-    case Key::Type::integer:
-      return "an integer";
-    case Key::Type::number:
-      return "a number";
-    case Key::Type::boolean:
-      return "true or false";
-    case Key::Type::string:
-      return "a text";
-    case Key::Type::numbers:
-      return "a list of numbers";
-    case Key::Type::strings:
-      return "a list of texts";
-    case Key::Type::object:
-      return "an object";
-  }
-  return "";
+  constexpr const char* kNames[] = {"an integer",        "a number",        "true or false", "a text",
+                                    "a list of numbers", "a list of texts", "an object"};
+  return kNames[static_cast<int>(type)];
 }
 
 std::string shown(const json& value) {
@@ -97,6 +83,14 @@ std::optional<Broken> convert_number(const json& value, const Rule& rule, double
   return std::nullopt;
 }
 
+template <class T, class Convert>
+std::optional<Broken> convert_each(const json& list, std::vector<T>& out, const Convert& convert_one) {
+  out.resize(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (auto broken = convert_one(list[i], out[i])) return Broken{broken->rule, fmt::format("/{}", i)};
+  return std::nullopt;
+}
+
 bool has_least(const IntegerKey& rule) { return rule.at_least != std::numeric_limits<std::int64_t>::min(); }
 bool has_most(const IntegerKey& rule) { return rule.at_most != std::numeric_limits<std::int64_t>::max(); }
 
@@ -143,7 +137,6 @@ Key note_of(const IntegerKey& rule) {
     note.range += fmt::format("{}divides {}", note.range.empty() ? "" : ", ", rule.divides.name);
   if (has_least(rule)) note.at_least = static_cast<double>(rule.at_least);
   if (has_most(rule)) note.at_most = static_cast<double>(rule.at_most);
-  if (rule.fallback) note.fallback = std::to_string(*rule.fallback);
   if (rule.instead_of != nullptr) note.instead_of = rule.instead_of;
   return note;
 }
@@ -158,11 +151,7 @@ std::optional<Broken> convert(const json& value, const NumberKey& rule, double& 
   return convert_number(value, rule, out);
 }
 
-Key note_of(const NumberKey& rule) {
-  Key note = number_note(rule, Key::Type::number);
-  if (rule.fallback) note.fallback = json(*rule.fallback).dump();
-  return note;
-}
+Key note_of(const NumberKey& rule) { return number_note(rule, Key::Type::number); }
 
 double some_value(const NumberKey& rule) { return some_number(rule); }
 
@@ -170,17 +159,13 @@ std::optional<Broken> convert(const json& value, const NumbersKey& rule, std::ve
   if (!value.is_array()) return wrong_type(Key::Type::numbers, value);
   if (rule.size && value.size() != *rule.size)
     return Broken{fmt::format("must have {} numbers, got {}", *rule.size, value.size())};
-  out.resize(value.size());
-  for (std::size_t i = 0; i < value.size(); ++i)
-    if (auto broken = convert_number(value[i], rule, out[i]))
-      return Broken{broken->rule, fmt::format("/{}", i)};
-  return std::nullopt;
+  return convert_each(value, out,
+                      [&](const json& number, double& to) { return convert_number(number, rule, to); });
 }
 
 Key note_of(const NumbersKey& rule) {
   Key note = number_note(rule, Key::Type::numbers);
   note.size = rule.size;
-  if (rule.fallback) note.fallback = json(*rule.fallback).dump();
   return note;
 }
 
@@ -196,11 +181,7 @@ std::optional<Broken> convert(const json& value, const BooleanKey& /*rule*/, boo
   return std::nullopt;
 }
 
-Key note_of(const BooleanKey& rule) {
-  Key note{.type = Key::Type::boolean, .doc = rule.doc};
-  if (rule.fallback) note.fallback = *rule.fallback ? "true" : "false";
-  return note;
-}
+Key note_of(const BooleanKey& rule) { return {.type = Key::Type::boolean, .doc = rule.doc}; }
 
 bool some_value(const BooleanKey& /*rule*/) { return false; }
 
@@ -213,31 +194,22 @@ std::optional<Broken> convert(const json& value, const StringKey& rule, std::str
 }
 
 Key note_of(const StringKey& rule) {
-  Key note{.type = Key::Type::string,
-           .doc = rule.doc,
-           .choices = rule.choices,
-           .choice_docs = rule.choice_docs,
-           .what = rule.what};
-  if (rule.fallback) note.fallback = json(*rule.fallback).dump();
-  return note;
+  return {.type = Key::Type::string,
+          .doc = rule.doc,
+          .choices = rule.choices,
+          .choice_docs = rule.choice_docs,
+          .what = rule.what};
 }
 
 std::string some_value(const StringKey& rule) { return rule.choices.empty() ? "" : rule.choices.front(); }
 
 std::optional<Broken> convert(const json& value, const StringsKey& /*rule*/, std::vector<std::string>& out) {
   if (!value.is_array()) return wrong_type(Key::Type::strings, value);
-  out.resize(value.size());
-  for (std::size_t i = 0; i < value.size(); ++i)
-    if (auto broken = convert(value[i], StringKey{}, out[i]))
-      return Broken{broken->rule, fmt::format("/{}", i)};
-  return std::nullopt;
+  return convert_each(value, out,
+                      [](const json& text, std::string& to) { return convert(text, StringKey{}, to); });
 }
 
-Key note_of(const StringsKey& rule) {
-  Key note{.type = Key::Type::strings, .doc = rule.doc};
-  if (rule.fallback) note.fallback = json(*rule.fallback).dump();
-  return note;
-}
+Key note_of(const StringsKey& rule) { return {.type = Key::Type::strings, .doc = rule.doc}; }
 
 std::vector<std::string> some_value(const StringsKey& /*rule*/) { return {}; }
 

@@ -1,8 +1,9 @@
-// DurableFile: a file whose every write is checked, up to the disk.
+// Whole files read into a string, and DurableFile: a file whose every write is checked, up to the disk.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace handgrad::io {
@@ -10,6 +11,9 @@ namespace handgrad::io {
 /// The error of a system call on `path`: its text reads `"runs/toy/a": cannot be written: No space left on
 /// device`.
 [[noreturn]] void throw_file(const std::filesystem::path& path, const char* what, int error_number);
+/// Any other error of a file or a folder.
+[[noreturn]] void throw_file(const std::filesystem::path& path, const std::string& message,
+                             const std::string& advice = {});
 
 /// A new file, or an old one emptied. Every failure is an Error with path and reason. A file that is not
 /// finished is removed by the destructor.
@@ -41,5 +45,18 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 
 /// Waits until the names in `folder` (files made, renamed, removed) are on the disk.
 void sync_folder(const std::filesystem::path& folder);
+
+/// A file as it was read.
+struct TextFile {
+  std::string text;                  ///< every byte but the mark; line ends stay as they are
+  bool had_byte_order_mark = false;  ///< EF BB BF at the beginning was dropped
+};
+
+/// The whole of a file. Error with the path in quotes and the reason when it is missing, a folder, not to be
+/// opened or not to be read to its end.
+TextFile read_text_file(const std::filesystem::path& path);
+
+/// A path as messages show it: in quotes.
+std::string quoted(const std::filesystem::path& path);
 
 }  // namespace handgrad::io
