@@ -84,7 +84,7 @@ class TextSource final : public DataSource {
     OpenedData opened;
     WindowOptions windows = windows_;
     windows.plan = plan;
-    windows.random = Random{seed};
+    windows.random = AddressedRandom{seed};
     opened.training = make_windows(text_.training, windows);
     opened.training_tokens = text_.training.size();
     opened.validation_tokens = text_.validation.size();
@@ -139,7 +139,7 @@ class RandomIds final : public DataSource {
   std::int64_t vocab_size() const override { return vocab_size_; }
   OpenedData open(const BatchPlan& plan, std::uint64_t seed, std::int64_t /*vocab_size*/) const override {
     OpenedData opened;
-    opened.training = std::make_unique<RandomTokens>(vocab_size_, plan, Random{seed});
+    opened.training = std::make_unique<RandomTokens>(vocab_size_, plan, AddressedRandom{seed});
     return opened;
   }
 

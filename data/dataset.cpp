@@ -27,8 +27,8 @@ BatchPlan checked(BatchPlan plan) {
 
 }  // namespace
 
-std::int64_t Random::below(std::int64_t n, std::int64_t step, std::int64_t micro_batch,
-                           std::int64_t row) const {
+std::int64_t AddressedRandom::below(std::int64_t n, std::int64_t step, std::int64_t micro_batch,
+                                    std::int64_t row) const {
   const auto block =
       random_key(seed, kDataStream, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(micro_batch))
           .block(static_cast<std::uint64_t>(row));
@@ -44,7 +44,7 @@ std::int64_t Dataset::steps_for_epochs(std::int64_t epochs) const {
 
 // ---- RandomTokens
 
-RandomTokens::RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, Random random)
+RandomTokens::RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, AddressedRandom random)
     : Dataset(plan), vocab_size_(vocab_size), random_(random) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
   if (vocab_size < 1 || vocab_size > kLargest)

@@ -50,7 +50,7 @@ struct Position {
 };
 
 /// Random numbers addressed by seed, step, micro-batch and row: equal addresses give equal numbers (core/random.h).
-struct Random {
+struct AddressedRandom {
   std::uint64_t seed = 0;  ///< of the run
 
   /// 0 .. n - 1 (n > 0). The bias of the remainder is below n / 2^64.
@@ -94,14 +94,14 @@ class Dataset {
 class RandomTokens final : public Dataset {
  public:
   /// Error when vocab_size is not positive or not an int32.
-  RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, Random random);
+  RandomTokens(std::int64_t vocab_size, const BatchPlan& plan, AddressedRandom random);
 
   void fill(Batch& batch, const Position& position) override;
   std::int64_t batches_per_epoch() const override { return 1; }
 
  private:
   std::int64_t vocab_size_;
-  Random random_;
+  AddressedRandom random_;
 };
 
 }  // namespace handgrad::data

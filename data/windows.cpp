@@ -9,7 +9,7 @@
 #include "handgrad/core/error.h"
 
 namespace handgrad::data {
-RandomWindows::RandomWindows(TokenStream stream, const BatchPlan& plan, Random random)
+RandomWindows::RandomWindows(TokenStream stream, const BatchPlan& plan, AddressedRandom random)
     : Dataset(plan), stream_(std::move(stream)), random_(random) {
   require_one_row(stream_, plan.cols);
 }

@@ -16,7 +16,7 @@ namespace handgrad::data {
 class RandomWindows final : public Dataset {
  public:
   /// Error when the text is shorter than plan.cols + 1 tokens.
-  RandomWindows(TokenStream stream, const BatchPlan& plan, Random random);
+  RandomWindows(TokenStream stream, const BatchPlan& plan, AddressedRandom random);
 
   void fill(Batch& batch, const Position& position) override;
   /// As many batches as have at least as many targets as the text.
@@ -27,7 +27,7 @@ class RandomWindows final : public Dataset {
 
  private:
   TokenStream stream_;
-  Random random_;
+  AddressedRandom random_;
 };
 
 /// Windows in order: starts 0, stride, 2 * stride, ... as long as the last target is there. Windows at the
@@ -40,7 +40,7 @@ class SequentialWindows final : public Dataset {
   struct Order {
     std::int64_t stride = 0;  ///< tokens from one start to the next; 0: plan.cols, each token is read once
     bool shuffle = false;     ///< whether each pass has an order of its own
-    Random random;            ///< for shuffle only
+    AddressedRandom random;   ///< for shuffle only
   };
 
   /// Error when the text is shorter than plan.cols + 1 tokens, when its windows fill not one batch, and for a
@@ -74,7 +74,7 @@ struct WindowOptions {
   Sampling sampling = Sampling::random;  ///< random is the default of configs, too
   std::int64_t stride = 0;               ///< sequential only; 0: plan.cols
   bool shuffle = false;                  ///< sequential only
-  Random random;                         ///< of starts, or of the shuffling
+  AddressedRandom random;                ///< of starts, or of the shuffling
 };
 
 /// The dataset that the options ask for. Errors as its constructor.

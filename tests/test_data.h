@@ -21,7 +21,7 @@ inline TokenStream count_to(std::int32_t n) {
   return {ids, "text"};
 }
 
-inline constexpr Random kRandom{2266};
+inline constexpr AddressedRandom kRandom{2266};
 
 inline BatchPlan plan_of(std::int64_t rows, std::int64_t cols) {
   BatchPlan plan;

@@ -162,7 +162,7 @@ TEST_CASE("windows: a random batch depends on seed, step, micro-batch and row, n
   CHECK(starts_of(windows, {0, 1}) != first);
   CHECK(starts_of(windows, {1, 0}) != first);
   CHECK(first[0] != first[1]);
-  RandomWindows other_seed(count_to(1'000'000), plan_of(8, 16), Random{2267});
+  RandomWindows other_seed(count_to(1'000'000), plan_of(8, 16), AddressedRandom{2267});
   CHECK(starts_of(other_seed, {0, 0}) != first);
   CHECK(windows.batches_per_epoch() == 7813);  // 999,999 targets, 128 in a batch
 }

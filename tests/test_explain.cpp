@@ -337,6 +337,15 @@ TEST_CASE("explain layer_norm: parts, a work sheet, another type") {
   CHECK(narrow["rows"][0]["deviation"] == 2.0000024);  // the float next to 2.0000025
 }
 
+TEST_CASE("explain attention --dtype float32: queries, keys and values are shown as float32 holds them") {
+  const json narrow = explained_json(
+      "attention 1 0 --queries 16777217,0 --keys 16777217,0 --values 16777217,0 --dtype float32");
+  for (const char* name : {"query_0", "key_0", "value_0"})
+    CHECK(narrow["forward"][name] == json::parse("[16777216, 0]"));
+  const std::string code = explained("attention 1 0 --queries 16777217,0 --dtype float32 --python");
+  CHECK(has(code, "query = torch.tensor([[16777216., 0.]]"));
+}
+
 TEST_CASE("explain layer_norm --python: the book's lines, with the numbers to expect") {
   const std::string code = explained("layer_norm 2 2 6 6 --scale 1,1,2,1 --python");
   CHECK(has(code, "x = torch.tensor([[2., 2., 6., 6.]], dtype=torch.float64, requires_grad=True)\n"));

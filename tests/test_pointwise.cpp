@@ -229,8 +229,10 @@ TEST_CASE_TEMPLATE("elementwise: every broadcast, written or added, equals plain
     }
     for (const int64_t columns : {1, 5, 16, 37}) {
       for (int form = 0; form < 16; ++form) {
-        const kernels::Operand<T> left{a.data(), (form & 1) != 0 ? columns : 0, (form & 2) != 0 ? 1 : 0};
-        const kernels::Operand<T> right{b.data(), (form & 4) != 0 ? columns : 0, (form & 8) != 0 ? 1 : 0};
+        const kernels::MatrixOperand<T> left{a.data(), (form & 1) != 0 ? columns : 0,
+                                             (form & 2) != 0 ? 1 : 0};
+        const kernels::MatrixOperand<T> right{b.data(), (form & 4) != 0 ? columns : 0,
+                                              (form & 8) != 0 ? 1 : 0};
         for (int op = 0; op < 4; ++op) {
           for (const bool add : {false, true}) {
             y.assign(y.size(), T(2));

@@ -12,7 +12,7 @@ enum class Binary { add, sub, mul, div, chain_mul, chain_div };
 /// A matrix operand under broadcasting: element (i, j) is data[i * row + j * column].
 /// row is 0 when one row serves all; column is 1, or 0 when one element serves a whole row.
 template <class T>
-struct Operand {
+struct MatrixOperand {
   const T* data;
   int64_t row;
   int64_t column;
@@ -22,8 +22,8 @@ struct Operand {
 /// Operands are passed by reference: a copy on the stack is read in wider pieces than it was just written in, and the
 /// wait for that takes longer than adding four numbers.
 template <class T>
-using BinaryFunction = void (*)(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns,
-                                bool add);
+using BinaryFunction = void (*)(T* y, const MatrixOperand<T>& a, const MatrixOperand<T>& b, int64_t rows,
+                                int64_t columns, bool add);
 
 /// In the order of Binary.
 template <class T>

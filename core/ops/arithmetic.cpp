@@ -45,14 +45,16 @@ HANDGRAD_INLINE void binary_row(T* y, const T* a, const T* b, int64_t n, bool ad
 }
 
 template <Binary kOp, bool A, bool B, class T>
-void binary_rows(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
+void binary_rows(T* y, const MatrixOperand<T>& a, const MatrixOperand<T>& b, int64_t rows, int64_t columns,
+                 bool add) {
   for (int64_t i = 0; i < rows; ++i) {
     binary_row<kOp, A, B>(y + i * columns, a.data + i * a.row, b.data + i * b.row, columns, add);
   }
 }
 
 template <Binary kOp, class T>
-void binary_matrix(T* y, const Operand<T>& a, const Operand<T>& b, int64_t rows, int64_t columns, bool add) {
+void binary_matrix(T* y, const MatrixOperand<T>& a, const MatrixOperand<T>& b, int64_t rows, int64_t columns,
+                   bool add) {
   if (rows <= 0 || columns <= 0) return;
   // Matrices without gaps are one long row.
   if (a.column == 1 && b.column == 1 && a.row == columns && b.row == columns) {

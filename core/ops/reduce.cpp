@@ -112,7 +112,7 @@ void divide_among(const ReduceWalk& walk, const T* dy, GradSink::Target dx, T di
   const bool along_rows = walk.row_is_reduced();
   const auto divide = kernels::binary_function<T>(kernels::Binary::div);
   walk.run([&](const Block& b) {
-    const kernels::Operand<T> g = {dy + b.y, along_rows, !along_rows}, n = {&divisor, 0, 0};
+    const kernels::MatrixOperand<T> g = {dy + b.y, along_rows, !along_rows}, n = {&divisor, 0, 0};
     if (b.row_step == b.columns) return divide(to + b.x, g, n, b.rows, b.columns, dx.add);
     for (std::int64_t r = 0; r < b.rows; ++r) divide(to + b.x + r * b.row_step, g, n, 1, b.columns, dx.add);
   });
