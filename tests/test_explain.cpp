@@ -338,12 +338,11 @@ TEST_CASE("explain layer_norm: parts, a work sheet, another type") {
 }
 
 TEST_CASE("explain attention --dtype float32: queries, keys and values are shown as float32 holds them") {
-  const json narrow = explained_json(
-      "attention 1 0 --queries 16777217,0 --keys 16777217,0 --values 16777217,0 --dtype float32");
-  for (const char* name : {"query_0", "key_0", "value_0"})
-    CHECK(narrow["forward"][name] == json::parse("[16777216, 0]"));
-  const std::string code = explained("attention 1 0 --queries 16777217,0 --dtype float32 --python");
-  CHECK(has(code, "query = torch.tensor([[16777216., 0.]]"));
+  const std::string code = explained(
+      "attention 1 0 --queries 16777217,0 --keys 16777217,1 --values 16777217,2 --dtype float32 --python");
+  for (const char* rows : {"query = torch.tensor([[16777216., 0.]]", "key = torch.tensor([[16777216., 1.]]",
+                           "value = torch.tensor([[16777216., 2.]]"})
+    CHECK(has(code, rows));
 }
 
 TEST_CASE("explain layer_norm --python: the book's lines, with the numbers to expect") {
