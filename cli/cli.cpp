@@ -7,9 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "handgrad/cli/command_line.h"
-#include "handgrad/cli/error_text.h"
-#include "handgrad/cli/verbs.h"
+#include "handgrad/cli/verb.h"
 #include "handgrad/core/kernels/targets.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/io/json_text.h"

@@ -1,6 +1,4 @@
 // The only file that knows CLI11: makes its commands and options from verbs, and words its errors.
-#include "handgrad/cli/command_line.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "handgrad/cli/help.h"
-#include "handgrad/cli/verbs.h"
 
 namespace handgrad::cli {
 namespace {

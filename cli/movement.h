@@ -1,8 +1,10 @@
-// How far the inspected parameters have moved from their initial values, for the tables of a training run.
+// How far the inspected parameters have moved from their initial values, and the tables of a training run that show it.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,5 +64,21 @@ std::string distance_text(double distance);
 
 /// The last part of a module path: "norm1".
 std::string last_part(const std::string& path);
+
+// ---- Tables
+
+/// The columns: every module's parameters; with many modules the farthest one of each kind; on a narrow
+/// terminal only its distance.
+enum class Layout { modules, farthest, narrow };
+Layout layout_for(const Movement& movement, std::size_t columns);
+
+/// The two lines above the rows.
+std::string rows_heading(const Movement& movement, Layout layout);
+/// One row: the step, the losses where they are known, the distances.
+std::string row_text(const Movement& movement, Layout layout, std::int64_t step, std::optional<double> loss,
+                     std::optional<double> validation_loss);
+
+/// Mean, extremes and the farthest feature of every parameter, as they are now.
+std::string final_table(const Movement& movement, std::int64_t step, Layout layout);
 
 }  // namespace handgrad::cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/cli/movement_table.h"
+#include "handgrad/cli/movement.h"
 #include "handgrad/train/session.h"
 
 namespace handgrad::cli {
@@ -65,5 +65,9 @@ class Progress final : public train::StepObserver {
 /// What the run is made of, four lines, broken so that they fit.
 std::string describe(const train::Run& run, const std::string& title, const std::vector<std::string>& notes,
                      std::size_t columns);
+
+/// Prints the run's description, the table of its parameters, the memory it needs and the time that a few real steps
+/// take. The steps are left out when the memory of this machine is too small for them. `title`: the run's name.
+void dry_run(const train::Run& run, const std::string& title);
 
 }  // namespace handgrad::cli

@@ -1,6 +1,7 @@
-// What is known of the terminal that output goes to.
+// The terminal that output goes to, and the signals that it sends.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -17,5 +18,23 @@ std::size_t text_columns();
 
 /// Waits for Enter on standard input; false at its end, or when `stop` says so meanwhile.
 bool wait_for_enter(const std::function<bool()>& stop);
+
+/// Ctrl-C and SIGTERM. Only the program installs handlers, never the library.
+///
+/// From listen() on, the first SIGINT or SIGTERM asks for a stop after the current step; a second one ends the program at
+/// once, with the last checkpoint as it is. Before that, signals do what they always do: there is nothing to save yet.
+class StopOnSignal {
+ public:
+  StopOnSignal() = default;
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  void listen();
+
+  const std::atomic<bool>& requested() const;
+  /// 130 after SIGINT, 143 after SIGTERM, 0 without a signal.
+  int exit_status() const;
+};
 
 }  // namespace handgrad::cli

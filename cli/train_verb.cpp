@@ -9,12 +9,9 @@
 #include <thread>
 
 #include "handgrad/cli/config_options.h"
-#include "handgrad/cli/dry_run.h"
-#include "handgrad/cli/error_text.h"
 #include "handgrad/cli/live_server.h"
 #include "handgrad/cli/log.h"
 #include "handgrad/cli/progress.h"
-#include "handgrad/cli/signals.h"
 #include "handgrad/cli/terminal.h"
 #include "handgrad/cli/verb.h"
 #include "handgrad/core/error.h"

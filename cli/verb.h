@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -53,5 +54,16 @@ struct Verb {
   std::vector<Verb> verbs = {};   ///< verbs inside this one: "show" of `config show`
   std::string footer = {};        ///< the end of its help
 };
+
+/// The whole program with all of its verbs. What their options wrote into is shared by all that this call returned.
+Verb program();
+
+/// Parses the command line and runs the chosen verb; without a verb prints `greeting`. Prints what --help and --version
+/// ask for. Wrong usage goes to stderr with the probable intention. Returns the exit status.
+int run_command_line(const Verb& program, const std::string& greeting, const std::string& version, int argc,
+                     char** argv);
+
+/// What the error says, with `step` as --step where a verb has such an option, and `handgrad` as the program's name.
+std::string error_text(const std::exception& error);
 
 }  // namespace handgrad::cli

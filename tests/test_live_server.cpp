@@ -10,7 +10,7 @@
 
 #include "handgrad/cli/live_server.h"
 #include "handgrad/core/error.h"
-#include "handgrad/view/report_data.h"
+#include "handgrad/view/report.h"
 #include "program.h"
 #include "temporary_folder.h"
 

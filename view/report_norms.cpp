@@ -1,4 +1,4 @@
-#include "handgrad/view/report_norms.h"
+#include "handgrad/view/report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "handgrad/view/report_row.h"
+#include "handgrad/view/report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

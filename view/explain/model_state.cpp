@@ -1,4 +1,5 @@
-#include "handgrad/view/explain/model_state.h"
+// A run in the state after one of its steps.
+#include "handgrad/view/explain/model_row.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "handgrad/view/explain/numbers.h"
+#include "handgrad/view/explain/sheet.h"
 
 #include <fmt/format.h>
 
