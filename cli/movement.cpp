@@ -12,22 +12,21 @@
 namespace handgrad::cli {
 namespace {
 
+using view::Align, view::Column;
+
 void add_once(std::vector<std::string>& list, const std::string& text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
 }
 
 }  // namespace
 
-Farthest TrackedParameter::farthest() const {
-  Farthest result;
-  const Array& array = parameter->array();
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    const double value = array.value(static_cast<std::int64_t>(i));
-    const double distance = std::abs(value - start[i]);
-    if (i == 0 || !(distance <= result.distance)) result = {i, value, distance};
-    if (std::isnan(distance)) break;
-  }
-  return result;
+train::Statistics TrackedParameter::statistics() const {
+  return train::statistics(parameter->values(), start);
+}
+
+double TrackedParameter::distance() const {
+  const train::Statistics s = statistics();
+  return start.empty() ? 0 : std::abs(s.farthest_value - start[s.farthest]);
 }
 
 std::string TrackedParameter::common_start() const {
@@ -78,7 +77,7 @@ const TrackedParameter* Movement::farthest(const std::string& kind) const {
   double largest = -1;
   for (const TrackedParameter& m : parameters_) {
     if (!kind.empty() && m.kind != kind) continue;
-    const double distance = m.farthest().distance;
+    const double distance = m.distance();
     if (distance <= largest) continue;
     largest = distance;
     best = &m;
@@ -114,18 +113,35 @@ constexpr std::size_t kModuleColumns = 90;  // that they take
 
 std::string loss_text(std::optional<double> loss) { return loss ? view::fixed_text(*loss, 3) : "-"; }
 
-std::string trimmed(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 std::size_t module_width(const std::string& owner) {
   return std::max<std::size_t>(last_part(owner).size(), 7);
 }
 
-std::string index_and_value(const TrackedParameter& m, const train::Statistics& s) {
-  return fmt::format("{:>5} {:>6}", fmt::format("[{}]", s.farthest),
-                     view::fixed_text(m.parameter->array().value(static_cast<std::int64_t>(s.farthest)), 3));
+/// The columns of the rows that a run prints while it trains.
+std::vector<Column> row_columns(const Movement& movement, Layout layout) {
+  std::vector<Column> columns{
+      {"step", Align::right, 6}, {"batch", Align::right, 6}, {"validation", Align::right, 10, 1}};
+  for (const std::string& kind : movement.kinds()) {
+    if (layout == Layout::narrow) {
+      columns.push_back({"|" + distance_name(movement, kind) + "|", Align::right, 10});
+    } else if (layout == Layout::farthest) {
+      columns.push_back({"farthest", Align::left, 38, 4});
+    } else {
+      std::size_t gap = &kind == &movement.kinds().front() ? 4 : 5;
+      for (const std::string& owner : movement.owners()) {
+        columns.push_back({last_part(owner), Align::left, module_width(owner), gap});
+        gap = 1;
+      }
+    }
+  }
+  return columns;
+}
+
+/// The four cells of a parameter in the table at the end.
+std::vector<std::string> final_cells(const TrackedParameter& m) {
+  const train::Statistics s = m.statistics();
+  return {view::fixed_text(s.mean, 3), view::fixed_text(s.min, 3), view::fixed_text(s.max, 3),
+          fmt::format("{:>5} {:>6}", fmt::format("[{}]", s.farthest), view::fixed_text(s.farthest_value, 3))};
 }
 
 }  // namespace
@@ -137,94 +153,74 @@ Layout layout_for(const Movement& movement, std::size_t columns) {
 }
 
 std::string rows_heading(const Movement& movement, Layout layout) {
-  if (layout == Layout::narrow) {
-    std::string line = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "validation");
-    for (const std::string& kind : movement.kinds())
-      line += fmt::format("  {:>10}", "|" + distance_name(movement, kind) + "|");
-    return trimmed(line);
-  }
-  std::string top = fmt::format("{:6}  {:^16}", "", "loss");
-  std::string below = fmt::format("{:>6}  {:>6} {:>10}", "step", "batch", "validation");
-  for (const std::string& kind : movement.kinds()) {
-    std::string columns;
-    if (layout == Layout::modules) {
-      for (const std::string& owner : movement.owners())
-        columns += fmt::format("{:<{}} ", last_part(owner), module_width(owner));
-    } else {
-      columns = fmt::format("{:<38}", "farthest");
-    }
-    top +=
-        fmt::format("    {:<{}}", fmt::format("largest |{}|", distance_name(movement, kind)), columns.size());
-    below += "    " + columns;
-  }
-  return trimmed(top) + trimmed(below);
+  const std::string below = view::heading(row_columns(movement, layout));
+  if (layout == Layout::narrow) return below;
+  std::size_t width = layout == Layout::farthest ? 38 : 0;
+  if (layout == Layout::modules)
+    for (const std::string& owner : movement.owners()) width += module_width(owner) + 1;
+  std::vector<Column> top{{"", Align::left, 6}, {"loss", Align::center, 16}};
+  for (const std::string& kind : movement.kinds())
+    top.push_back({fmt::format("largest |{}|", distance_name(movement, kind)), Align::left, width, 4});
+  return view::heading(top) + below;
 }
 
 std::string row_text(const Movement& movement, Layout layout, std::int64_t step, std::optional<double> loss,
                      std::optional<double> validation_loss) {
-  std::string line = fmt::format("{:>6}  {:>6} {:>10}", step, loss_text(loss), loss_text(validation_loss));
+  std::vector<std::string> cells{std::to_string(step), loss_text(loss), loss_text(validation_loss)};
   for (const std::string& kind : movement.kinds()) {
     if (layout == Layout::modules) {
-      line += "    ";
       for (const std::string& owner : movement.owners()) {
         const TrackedParameter* m = movement.find(kind, owner);
-        line += fmt::format("{:<{}} ", m == nullptr ? "-" : distance_text(m->farthest().distance),
-                            module_width(owner));
+        cells.push_back(m == nullptr ? "-" : distance_text(m->distance()));
       }
       continue;
     }
     const TrackedParameter* m = movement.farthest(kind);
-    const Farthest f = m->farthest();
-    line += layout == Layout::narrow ? fmt::format("  {:>10}", distance_text(f.distance))
-                                     : fmt::format("    {:<6} {:<31}", distance_text(f.distance),
-                                                   fmt::format("{} [{}]", m->owner, f.index));
+    const std::string distance = distance_text(m->distance());
+    cells.push_back(layout == Layout::narrow
+                        ? distance
+                        : fmt::format("{:<6} {} [{}]", distance, m->owner, m->statistics().farthest));
   }
-  return trimmed(line);
+  return view::line(row_columns(movement, layout), cells);
 }
 
 std::string final_table(const Movement& movement, std::int64_t step, Layout layout) {
   if (movement.empty()) return "";
+  const bool narrow = layout == Layout::narrow;
   const std::string starts = movement.starts();
-  std::string text = fmt::format("{} after {} steps{}\n\n", view::listed(movement.kinds(), "and"), step,
-                                 starts.empty()             ? ""
-                                 : layout == Layout::narrow ? "\n(they began as " + starts + ")"
-                                                            : " (they began as " + starts + ")");
-  if (layout == Layout::narrow) {
-    view::Table table({{"", view::Align::left},
-                       {"mean", view::Align::right, 6, 1, 6},
-                       {"min", view::Align::right, 6, 1, 6},
-                       {"max", view::Align::right, 6, 1, 6},
-                       {"farthest", view::Align::right, 12, 1, 12}});
-    for (const TrackedParameter& m : movement.parameters()) {
-      const train::Statistics s = train::statistics(m.parameter->values(), m.start);
-      table.add({m.name, view::fixed_text(s.mean, 3), view::fixed_text(s.min, 3), view::fixed_text(s.max, 3),
-                 index_and_value(m, s)});
-    }
-    return text + table.text();
+  const std::string text =
+      fmt::format("{} after {} steps{}\n\n", view::listed(movement.kinds(), "and"), step,
+                  starts.empty() ? "" : (narrow ? "\n" : " ") + fmt::format("(they began as {})", starts));
+  // A row for each parameter, or for each module with all kinds side by side.
+  std::vector<std::pair<std::string, std::vector<const TrackedParameter*>>> rows;
+  for (const TrackedParameter& m : movement.parameters())
+    if (narrow) rows.push_back({m.name, {&m}});
+  for (const std::string& owner : movement.owners()) {
+    if (narrow) break;
+    rows.push_back({owner, {}});
+    for (const std::string& kind : movement.kinds()) rows.back().second.push_back(movement.find(kind, owner));
   }
   std::size_t width = 0;
-  for (const std::string& owner : movement.owners()) width = std::max(width, owner.size());
-  std::string top = fmt::format("{:<{}}", "", width), below = top;
-  for (const std::string& kind : movement.kinds()) {
-    top += fmt::format("  {:^35}", kind);
-    below += fmt::format("  {:>6} {:>6} {:>6}   {:>12}", "mean", "min", "max", "farthest");
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  std::vector<Column> top{{"", Align::left, width}}, columns = top;
+  for (std::size_t i = 0; i < rows.front().second.size(); ++i) {
+    top.push_back({movement.kinds()[i], Align::center, 35});
+    columns.insert(columns.end(), {{"mean", Align::right, 6, narrow ? std::size_t{1} : 2},
+                                   {"min", Align::right, 6, 1},
+                                   {"max", Align::right, 6, 1},
+                                   {"farthest", Align::right, 12, narrow ? std::size_t{1} : 3}});
   }
-  text += trimmed(top) + below + "\n";
-  for (const std::string& owner : movement.owners()) {
-    std::string line = fmt::format("{:<{}}", owner, width);
-    for (const std::string& kind : movement.kinds()) {
-      const TrackedParameter* m = movement.find(kind, owner);
-      if (m == nullptr) {
-        line += fmt::format("  {:35}", "");
-        continue;
-      }
-      const train::Statistics s = train::statistics(m->parameter->values(), m->start);
-      line += fmt::format("  {:>6} {:>6} {:>6}   {}", view::fixed_text(s.mean, 3), view::fixed_text(s.min, 3),
-                          view::fixed_text(s.max, 3), index_and_value(*m, s));
+  std::string table = narrow ? "" : view::heading(top);
+  table += view::heading(columns);
+  for (const auto& [name, parameters] : rows) {
+    std::vector<std::string> cells{name};
+    for (const TrackedParameter* m : parameters) {
+      const auto more = m == nullptr ? std::vector<std::string>(4) : final_cells(*m);
+      cells.insert(cells.end(), more.begin(), more.end());
     }
-    text += trimmed(line);
+    table += view::line(columns, cells);
   }
-  return text;
+  return text + table;
 }
 
 }  // namespace handgrad::cli

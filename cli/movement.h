@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "handgrad/train/run.h"
+#include "handgrad/train/statistics.h"
 
 namespace handgrad::cli {
-
-/// One element of a parameter, and how far it is from its start.
-struct Farthest {
-  std::size_t index = 0;
-  double value = 0, distance = 0;
-};
 
 /// An inspected parameter and its initial values.
 struct TrackedParameter {
@@ -26,7 +21,10 @@ struct TrackedParameter {
   Parameter* parameter;
   std::vector<double> start;
 
-  Farthest farthest() const;
+  /// Its elements now, measured from `start`.
+  train::Statistics statistics() const;
+  /// How far its farthest element is from its start.
+  double distance() const;
   /// The initial value of all elements, as text; empty when they differ.
   std::string common_start() const;
 };

@@ -131,8 +131,8 @@ void Progress::live(const train::StepReport& report) {
                         : fmt::format("{:.0f} tokens/s", rate * static_cast<double>(run_.plan().tokens())),
                     time_left(static_cast<double>(run_.last_step() - report.step) / rate));
   if (const TrackedParameter* m = movement_.farthest()) {
-    const Farthest f = m->farthest();
-    line += fmt::format("   {}[{}] {:.3f}", m->name, f.index, f.value);
+    const train::Statistics s = m->statistics();
+    line += fmt::format("   {}[{}] {:.3f}", m->name, s.farthest, s.farthest_value);
   }
   const std::size_t columns = terminal_columns();
   if (line.size() >= columns) line.resize(columns - 1);

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "handgrad/view/inspect.h"
+#include "handgrad/view/table.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -54,53 +55,56 @@ std::string steps_heading(const Selection& s) {
 }
 
 /// Columns of one table.
-struct Columns {
+struct Layout {
   train::Quantity of;
   bool norms, std, from_start;
   int index;
+
+  std::vector<Column> columns() const {
+    std::vector<Column> all{{"step", Align::right, 5}};
+    if (norms) all.push_back({"lr", Align::right, 8});
+    if (norms) all.push_back({of == train::Quantity::update ? "|update|" : "|gradient|", Align::right, 10});
+    all.push_back({"mean", Align::right, 9, norms ? std::size_t{2} : 1});
+    if (std) all.push_back({"std", Align::right, 9, 1});
+    all.push_back({"min", Align::right, 9, 1});
+    all.push_back({"max", Align::right, 9, 1});
+    all.push_back({from_start ? "farthest" : "largest", Align::left, 0, 3});
+    return all;
+  }
+
+  std::vector<std::string> cells(std::int64_t step, const train::HistorySummary& summary) const {
+    std::vector<std::string> all{std::to_string(step)};
+    if (norms) all.push_back(step > 0 && summary.lr ? fmt::format("{:.5f}", *summary.lr) : "-");
+    if (norms)
+      all.push_back(norm_text(of == train::Quantity::update ? summary.update_norm : summary.gradient_norm));
+    const std::optional<train::Statistics>& t = summary.statistics;
+    const auto add = [&](double train::Statistics::*number) {
+      all.push_back(t ? number_text((*t).*number, of) : "-");
+    };
+    add(&train::Statistics::mean);
+    if (std) add(&train::Statistics::std);
+    add(&train::Statistics::min);
+    add(&train::Statistics::max);
+    all.push_back(
+        t ? fmt::format("{:<{}}{:>9}", index_text(t->farthest), index, number_text(t->farthest_value, of))
+          : "-");
+    return all;
+  }
 };
 
-void write_header(const Columns& columns, std::ostream& out) {
-  out << fmt::format("  {:>5}", "step");
-  if (columns.norms)
-    out << fmt::format("  {:>8}  {:>10} ", "lr",
-                       columns.of == train::Quantity::update ? "|update|" : "|gradient|");
-  out << fmt::format(" {:>9}", "mean");
-  if (columns.std) out << fmt::format(" {:>9}", "std");
-  out << fmt::format(" {:>9} {:>9}   {}\n", "min", "max", columns.from_start ? "farthest" : "largest");
-}
-
-void write_row(std::int64_t step, const train::HistorySummary& summary, const Columns& columns,
-               std::ostream& out) {
-  out << fmt::format("  {:>5}", step);
-  if (columns.norms)
-    out << fmt::format(
-        "  {:>8}  {:>10} ", step > 0 && summary.lr ? fmt::format("{:.5f}", *summary.lr) : "-",
-        norm_text(columns.of == train::Quantity::update ? summary.update_norm : summary.gradient_norm));
-  const std::optional<train::Statistics>& t = summary.statistics;
-  const auto text = [&](double train::Statistics::*number) {
-    return t ? number_text((*t).*number, columns.of) : std::string("-");
-  };
-  out << fmt::format(" {:>9}", text(&train::Statistics::mean));
-  if (columns.std) out << fmt::format(" {:>9}", text(&train::Statistics::std));
-  out << fmt::format(" {:>9} {:>9}", text(&train::Statistics::min), text(&train::Statistics::max));
-  out << (t ? fmt::format("   {:<{}}{:>9}\n", index_text(t->farthest), columns.index,
-                          number_text(t->farthest_value, columns.of))
-            : "   -\n");
-}
-
-void write_numbers(const train::HistoryStep& record, const Columns& columns, bool beside, std::ostream& out) {
-  const std::string indent(columns.std ? 9 : 1, ' ');
+void write_numbers(const train::HistoryStep& record, const Layout& layout, bool beside, std::ostream& out) {
+  const std::size_t indent = layout.std ? 9 : 1;
+  std::vector<Column> columns{{"feature", Align::right, 8}, {train::name_of(layout.of), Align::right, 16, 1}};
+  if (beside)
+    columns.insert(columns.end(), {{"gradient", Align::right, 16, 1}, {"update", Align::right, 16, 1}});
   const auto text = [](const std::vector<double>& numbers, std::size_t i) {
     return numbers.empty() ? std::string("-") : fmt::format("{:.8g}", numbers[i]);
   };
-  out << indent << fmt::format("{:>8} {:>16}", "feature", train::name_of(columns.of));
-  if (beside) out << fmt::format(" {:>16} {:>16}", "gradient", "update");
-  out << "\n";
+  out << heading(columns, indent);
   for (std::size_t i = 0; i < record.numbers.size(); ++i) {
-    out << indent << fmt::format("{:>8} {:>16.8g}", index_text(i), record.numbers[i]);
-    if (beside) out << fmt::format(" {:>16} {:>16}", text(record.gradient, i), text(record.update, i));
-    out << "\n";
+    std::vector<std::string> cells{index_text(i), text(record.numbers, i)};
+    if (beside) cells.insert(cells.end(), {text(record.gradient, i), text(record.update, i)});
+    out << line(columns, cells, indent);
   }
 }
 
@@ -116,16 +120,17 @@ void write_steps(const Selection& s, const InspectOptions& options, std::ostream
     const bool recorded = !s.history.from_checkpoints(parameter);
     const int index =
         std::max(5, static_cast<int>(index_text(static_cast<std::size_t>(entry.shape.numel())).size()) + 1);
-    const Columns columns{s.history.of(), wide && recorded, wide,
-                          recorded && s.history.of() == train::Quantity::value, index};
+    const Layout layout{s.history.of(), wide && recorded, wide,
+                        recorded && s.history.of() == train::Quantity::value, index};
     out << fmt::format("\n{} {}\n", entry.name, entry.shape.text());
-    write_header(columns, out);
+    const std::vector<Column> columns = layout.columns();
+    out << heading(columns, 2);
     for (const std::int64_t step : steps) {
-      write_row(step, s.history.summary(parameter, step), columns, out);
+      out << line(columns, layout.cells(step, s.history.summary(parameter, step)), 2);
       if (!options.values) continue;
       if (s.history.has_numbers(parameter, step)) {
-        write_numbers(s.history.read(parameter, step), columns,
-                      recorded && columns.of == train::Quantity::value, out);
+        write_numbers(s.history.read(parameter, step), layout,
+                      recorded && layout.of == train::Quantity::value, out);
       } else {
         out << "  no values at this step\n";
       }

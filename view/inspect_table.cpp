@@ -9,6 +9,7 @@
 
 #include "handgrad/view/inspect.h"
 #include "handgrad/view/next.h"
+#include "handgrad/view/table.h"
 #include "handgrad/view/text.h"
 
 namespace handgrad::view {
@@ -104,22 +105,24 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
       << "\n\n";
   const std::size_t spark = spark_columns(options, width + (value ? 33 : 31));
   const std::size_t columns = std::min(spark, s.steps(s.parameters.front()).size());
-  out << fmt::format("{:<{}}  {}\n", "", width + 2 + columns,
-                     value ? "      farthest     half of it" : " largest               last");
+  const std::vector<Column> table{
+      {"", Align::left, width},
+      {"", Align::left, columns},
+      {value ? "      farthest     half of it" : " largest               last", Align::left}};
+  out << heading(table);
   double largest = -1;
   std::string largest_name;
   for (const std::size_t i : s.parameters) {
     const std::string& name = s.history.entries()[i].name;
     const Curve d = curve_of(s, i);
     const auto top = std::max_element(d.heights.begin(), d.heights.end());
-    out << fmt::format("{:<{}}  {}  ", name, width, sparkline(d.heights, *top, spark, options.ascii));
-    if (value && d.last) {
-      out << fmt::format("{:>6} {:>7}    by step {}\n", fmt::format("[{}]", d.last->farthest),
-                         fixed_text(d.last->farthest_value, 3), half_way(d.heights, d.steps));
-    } else {
-      out << fmt::format("{:>8.3g} step {:<4} {:>8.3g}\n", *top,
-                         d.steps[static_cast<std::size_t>(top - d.heights.begin())], d.heights.back());
-    }
+    const std::string numbers =
+        value && d.last
+            ? fmt::format("{:>6} {:>7}    by step {}", fmt::format("[{}]", d.last->farthest),
+                          fixed_text(d.last->farthest_value, 3), half_way(d.heights, d.steps))
+            : fmt::format("{:>8.3g} step {:<4} {:>8.3g}", *top,
+                          d.steps[static_cast<std::size_t>(top - d.heights.begin())], d.heights.back());
+    out << line(table, {name, sparkline(d.heights, *top, spark, options.ascii), numbers});
     if (d.heights.back() > largest) {
       largest = d.heights.back();
       largest_name = name;
@@ -140,14 +143,6 @@ std::size_t value_width(const Trajectory& way) {
   std::size_t width = 6;
   for (const double value : way.last) width = std::max(width, fixed_text(value, 3).size());
   return width;
-}
-
-void write_feature(const Trajectory& way, std::size_t i, std::size_t width, double top,
-                   const InspectOptions& options, std::ostream& out) {
-  out << fmt::format(
-      "  {:>7}  {:>{}}   {}  step {:>3}   {:.2f}\n", fmt::format("[{}]", i), fixed_text(way.last[i], 3),
-      width, sparkline(way.distances[i], top, spark_columns(options, kFeatureColumns), options.ascii),
-      half_way(way.distances[i], way.steps), agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]));
 }
 
 void write_ranking(const Selection& s, const InspectOptions& options, std::ostream& out) {
@@ -171,17 +166,26 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
                      way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
                      options.columns < kWideColumns ? "\n" : " ", fixed_text(top, 3));
   const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
-  const std::size_t width = value_width(way);
-  out << fmt::format("  {:>7}  {:>{}}   {:<{}}  {:<9}  {}\n", "feature", "value", width,
-                     "distance from " + start_text(way.start), columns, "half way",
-                     options.columns < kWideColumns ? "agreement" : "agreement of gradients");
+  const std::vector<Column> table{
+      {"feature", Align::right, 7},
+      {"value", Align::right, value_width(way)},
+      {"distance from " + start_text(way.start), Align::left, columns, 3},
+      {"half way", Align::left, 8},
+      {options.columns < kWideColumns ? "agreement" : "agreement of gradients", Align::left, 0, 3}};
+  out << heading(table, 2);
   const bool shorten = !options.all && ranked.size() > kFirst + kLastOnes + 1;
   for (std::size_t k = 0; k < ranked.size(); ++k) {
     if (shorten && k == kFirst) {
-      out << fmt::format("  {:>7}  {} more: --all\n", "...", ranked.size() - kFirst - kLastOnes);
+      out << line(table, {"...", fmt::format("{} more: --all", ranked.size() - kFirst - kLastOnes)}, 2);
       k = ranked.size() - kLastOnes;
     }
-    write_feature(way, ranked[k], width, top, options, out);
+    const std::size_t i = ranked[k];
+    out << line(table,
+                {fmt::format("[{}]", i), fixed_text(way.last[i], 3),
+                 sparkline(way.distances[i], top, columns, options.ascii),
+                 fmt::format("step {:>3}", half_way(way.distances[i], way.steps)),
+                 fmt::format("{:.2f}", agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]))},
+                2);
   }
   out << "\n  agreement  "
       << wrapped(

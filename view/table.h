@@ -1,4 +1,4 @@
-// A text table whose columns are as wide as their widest cell.
+// A text table: cells under columns that are as wide as their widest cell, or have a fixed width.
 #pragma once
 
 #include <algorithm>
@@ -10,56 +10,70 @@
 namespace handgrad::view {
 
 /// How a column's cells are aligned.
-enum class Align { left, right };
+enum class Align { left, right, center };
+
+/// A heading, and how the cells below it are laid out.
+struct Column {
+  std::string heading;         ///< the first cell
+  Align align = Align::right;  ///< of heading and cells
+  std::size_t width = 0;       ///< at least
+  std::size_t gap = 2;         ///< blanks before it, except before the first column
+  std::size_t most = 1000;     ///< as wide at most; longer cells push the rest of their line to the right
+};
+
+/// A line under columns of a fixed width, without trailing blanks; `indent` blanks before it. For a table whose rows are
+/// not known in advance. Longer cells push the rest of the line to the right.
+inline std::string line(const std::vector<Column>& columns, const std::vector<std::string>& cells,
+                        std::size_t indent = 0) {
+  std::string line(indent, ' ');
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto size = static_cast<std::size_t>(std::count_if(
+        cells[i].begin(), cells[i].end(), [](char c) { return (c & 0xc0) != 0x80; }));  // UTF-8 characters
+    const std::size_t padding = std::max(columns[i].width, size) - size;
+    const std::size_t left = columns[i].align == Align::left    ? 0
+                             : columns[i].align == Align::right ? padding
+                                                                : padding / 2;
+    line.append(left + (i > 0 ? columns[i].gap : 0), ' ');
+    line += cells[i] + std::string(padding - left, ' ');
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// The line of the headings.
+inline std::string heading(const std::vector<Column>& columns, std::size_t indent = 0) {
+  std::vector<std::string> cells;
+  for (const Column& column : columns) cells.push_back(column.heading);
+  return line(columns, cells, indent);
+}
 
 /// Collects rows of cells, then lays them out.
 class Table {
  public:
-  /// A heading, and how the cells below it are laid out.
-  struct Column {
-    std::string heading;         ///< the first cell
-    Align align = Align::right;  ///< of heading and cells
-    std::size_t width = 0;       ///< at least
-    std::size_t gap = 2;         ///< blanks before it, except before the first column
-    std::size_t most = 1000;     ///< as wide at most; longer cells push the rest of their line to the right
-  };
-
-  /// The headings are the first row.
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {
-    std::vector<std::string> headings;
-    for (const Column& column : columns_) headings.push_back(column.heading);
-    add(std::move(headings));
-  }
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   /// At most one cell for each column. The last one, left-aligned, may run into the columns after it.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  /// A line for the headings and one for each row, without trailing blanks.
+  /// A line for the headings and one for each row.
   std::string text() const {
-    std::vector<std::size_t> widths(columns_.size());
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      widths[i] = columns_[i].width;
+    std::vector<Column> columns = columns_;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto widen = [&](std::size_t size) {
+        columns[i].width = std::max(columns[i].width, std::min(size, columns[i].most));
+      };
+      widen(columns[i].heading.size());
       for (const auto& row : rows_)
-        if (i + 1 < row.size() || (i < row.size() && columns_[i].align == Align::right))
-          widths[i] = std::max(widths[i], std::min(row[i].size(), columns_[i].most));
+        if (i + 1 < row.size() || (i < row.size() && columns[i].align != Align::left)) widen(row[i].size());
     }
-    std::string text;
-    for (const auto& row : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string padding(std::max(widths[i], row[i].size()) - row[i].size(), ' ');
-        if (i > 0) line.append(columns_[i].gap, ' ');
-        line += columns_[i].align == Align::right ? padding + row[i] : row[i] + padding;
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      text += line + "\n";
-    }
+    std::string text = heading(columns);
+    for (const auto& row : rows_) text += line(columns, row);
     return text;
   }
 
  private:
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;  // the headings first
+  std::vector<std::vector<std::string>> rows_;
 };
 
 }  // namespace handgrad::view
