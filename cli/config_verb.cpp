@@ -1,6 +1,4 @@
 // handgrad config show CONFIG, handgrad config schema, handgrad config reference
-#include <fmt/format.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -33,14 +31,9 @@ Json to_json(const std::vector<view::ShownKey>& keys) {
   return list;
 }
 
-int print(const std::string& text) {
-  fmt::print("{}", text);
-  return 0;
-}
-
 int show(const ConfigOptions& options, bool json) {
   const auto keys = view::shown_keys(train::ConfigDocument::load(options.config, options.all_sets()));
-  return print(json ? to_json(keys).dump(1) + "\n" : table(keys, options.config));
+  return print_text(json ? to_json(keys).dump(1) + "\n" : table(keys, options.config));
 }
 
 }  // namespace
@@ -60,10 +53,10 @@ Verb config_verb() {
                      .run = [request] { return show(request->config, request->json); }},
                     {.name = "schema",
                      .purpose = "JSON Schema of configs, for editors",
-                     .run = [] { return print(view::config_schema().dump(1) + "\n"); }},
+                     .run = [] { return print_text(view::config_schema().dump(1) + "\n"); }},
                     {.name = "reference",
                      .purpose = "every key with its range and default, as a Markdown page",
-                     .run = [] { return print(view::config_reference()); }}}};
+                     .run = [] { return print_text(view::config_reference()); }}}};
 }
 
 }  // namespace handgrad::cli

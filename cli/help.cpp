@@ -1,6 +1,7 @@
 #include "handgrad/cli/help.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -164,18 +165,15 @@ std::string man_page(const Verb& program) {
 
 namespace {
 
-std::string words(const std::vector<Entry>& entries) {
-  std::string text;
-  for (const Entry& entry : entries)
-    text += (text.empty() ? "" : " ") + entry.name.substr(0, entry.name.find(' '));
-  return text;
-}
-
 /// One line for each command: the words that may follow it.
 void put_cases(std::string& script, const Verb& verb, const std::string& path) {
   const auto verbs = shown_verbs(verb);
-  const std::string next = words(verbs.empty() ? options_of(verb) : verb_entries(verbs));
-  script += fmt::format("    '{}') words='{}' ;;\n", path, next);
+  std::vector<std::string> next;
+  for (const Verb* inner : verbs) next.push_back(inner->name);
+  for (const Option& option : verb.options)
+    if (verbs.empty() && !option.is_operand()) next.push_back(option.name);
+  if (verbs.empty()) next.push_back("--help");
+  script += fmt::format("    '{}') words='{}' ;;\n", path, fmt::join(next, " "));
   for (const Verb* inner : verbs)
     put_cases(script, *inner, path.empty() ? inner->name : path + " " + inner->name);
 }

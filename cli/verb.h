@@ -55,6 +55,9 @@ struct Verb {
   std::string footer = {};        ///< the end of its help
 };
 
+/// Prints a result; returns the exit status of a success.
+int print_text(const std::string& text);
+
 /// The whole program with all of its verbs. What their options wrote into is shared by all that this call returned.
 Verb program();
 

@@ -1,4 +1,6 @@
 // The list of verbs. Each NAME is a function NAME_verb() in NAME_verb.cpp; help lists a group's verbs in this order.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "handgrad/cli/verb.h"
@@ -27,6 +29,11 @@ Verb program() {
   return {.name = "handgrad",
           .purpose = "A small autograd framework that trains a GPT on a CPU and hides nothing.",
           .verbs = {HANDGRAD_VERBS(HANDGRAD_CALL)}};
+}
+
+int print_text(const std::string& text) {
+  fmt::print("{}", text);
+  return 0;
 }
 
 // ---- The library's errors in the words of the command line

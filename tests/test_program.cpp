@@ -338,3 +338,13 @@ TEST_CASE("what is recorded unasked: everything that the norms learn, whatever i
   CHECK(none.out.find("handgrad inspect") == std::string::npos);
   CHECK(none.out.find("next   handgrad generate none") != std::string::npos);
 }
+
+TEST_CASE("manual needs man or bash, and bash completes only words that the program takes") {
+  const TemporaryFolder folder;
+  CHECK(handgrad_in(folder.path(), "manual").err ==
+        "manual: needs man or bash\n  try: handgrad manual --help\n");
+  const std::string script = handgrad_in(folder.path(), "manual bash").out;
+  CHECK(script.find("-h,") == std::string::npos);
+  CHECK(script.find("'layers') words='--json --help' ;;") != std::string::npos);
+  CHECK(script.find("manual") == std::string::npos);
+}
