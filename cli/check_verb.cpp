@@ -29,10 +29,8 @@ struct CheckRequest {
 Json to_json(const GradCheckReport& report, double tolerance) {
   Json tensors = Json::array();
   for (const GradCheckEntry& t : report.tensors) {
-    Json shape = Json::array();
-    for (int i = 0; i < t.shape.rank(); ++i) shape.push_back(t.shape[i]);
     tensors.push_back({{"name", t.name},
-                       {"shape", shape},
+                       {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                        {"checked", t.checked},
                        {"worst", t.worst},
                        {"gradient", t.gradient},

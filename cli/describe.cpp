@@ -1,5 +1,6 @@
 // A run before it trains: what is trained, on what, how; and what it needs (train --dry-run).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,18 +39,16 @@ std::string inspected_line(const train::Run& run) {
   const Movement movement(run);
   if (movement.empty()) return "";
   std::int64_t count = 0;
-  std::string kinds, sizes, owners;
+  std::vector<std::string> sizes, owners;
   for (const TrackedParameter& m : movement.parameters()) count += m.parameter->numel();
-  for (const std::string& kind : movement.kinds()) {
-    kinds += (kinds.empty() ? "" : " and ") + kind;
+  for (const std::string& kind : movement.kinds())
     if (const TrackedParameter* m = movement.find(kind, movement.owners().front()))
-      sizes += (sizes.empty() ? "" : " + ") + grouped(m->parameter->numel());
-  }
-  const std::size_t n = movement.owners().size();
-  if (n > 4) return fmt::format("{} of them are {}, in {} modules", grouped(count), kinds, n);
-  for (std::size_t i = 0; i < n; ++i)
-    owners += (i == 0 ? "" : i + 1 == n ? " and " : ", ") + last_part(movement.owners()[i]);
-  return fmt::format("{} of them are {}: {} in {}", grouped(count), kinds, sizes, owners);
+      sizes.push_back(grouped(m->parameter->numel()));
+  for (const std::string& owner : movement.owners()) owners.push_back(view::last_part(owner));
+  const std::string text =
+      fmt::format("{} of them are {}", grouped(count), fmt::join(movement.kinds(), " and "));
+  if (owners.size() > 4) return text + fmt::format(", in {} modules", owners.size());
+  return text + fmt::format(": {} in {}", fmt::join(sizes, " + "), view::listed(owners, "and"));
 }
 
 std::string data_line(const train::Run& run) {
@@ -130,14 +129,14 @@ std::vector<double> time_steps(train::Trainer& trainer) {
 }
 
 void print_time(const train::Run& run, std::vector<double> seconds) {
-  std::string list;
-  for (const double s : seconds) list += (list.empty() ? "" : ", ") + view::duration_text(s);
+  std::vector<std::string> list;
+  for (const double s : seconds) list.push_back(view::duration_text(s));
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
                    seconds.end());
   const double middle = seconds[seconds.size() / 2];
   const auto tokens = static_cast<double>(run.plan().tokens());
   fmt::print("time      {} {}: {}; {} tokens/s\n", seconds.size(),
-             seconds.size() == 1 ? "step took" : "steps took", list,
+             seconds.size() == 1 ? "step took" : "steps took", fmt::join(list, ", "),
              view::grouped(static_cast<std::int64_t>(tokens / middle)));
   fmt::print("          {} take {}, evaluations and checkpoints not counted\n",
              view::plural(run.last_step(), "step", "steps"),

@@ -1,5 +1,6 @@
 // handgrad explain OPERATION NUMBER..., handgrad explain RUN_OR_CONFIG --layer PATH
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -29,7 +30,7 @@ struct Arguments {
   std::vector<std::string> numbers;
   std::map<std::string, std::string> options;  // of operations, by name
   std::string layer, at, then, row, step;
-  bool has_at = false, blank = false, python = false, json = false;
+  bool blank = false, python = false, json = false;
   ConfigOptions config;
 };
 
@@ -63,12 +64,6 @@ std::vector<view::explain::Numbers> read_rows(const std::string& verb, const std
   return rows;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// A word as it is arguments; the blank before a negative number (see arguments() in cli.cpp) is not.
 std::string word_text(const std::string& word) {
   return io::shell_word(word.substr(word.starts_with(" -") ? 1 : 0));
@@ -89,13 +84,6 @@ std::string command_of(const Arguments& arguments) {
   return command;
 }
 
-view::explain::SheetOptions sheet_options(const Arguments& arguments) {
-  using view::explain::Part;
-  const std::map<std::string, Part> parts{
-      {"all", Part::all}, {"forward", Part::forward}, {"backward", Part::backward}, {"step", Part::step}};
-  return {.part = parts.at(arguments.part), .blank = arguments.blank};
-}
-
 /// JSON and Python have all of a page.
 void throw_together(const Arguments& arguments) {
   std::vector<std::string> forms;
@@ -112,11 +100,9 @@ void throw_together(const Arguments& arguments) {
 [[noreturn]] void throw_part(const Arguments& arguments,
                              const std::vector<view::explain::Section>& sections) {
   std::vector<std::string> there;
-  for (const auto& [part, option] : {std::pair{view::explain::Part::forward, "--part forward"},
-                                     std::pair{view::explain::Part::backward, "--part backward"},
-                                     std::pair{view::explain::Part::step, "--part step"}})
-    for (const view::explain::Section& section : sections)
-      if (section.part == part && (there.empty() || there.back() != option)) there.emplace_back(option);
+  for (const std::string& name : view::explain::part_names())
+    if (std::any_of(sections.begin(), sections.end(), [&](const auto& s) { return name_of(s.part) == name; }))
+      there.push_back("--part " + name);
   throw ValueError("explain " + arguments.what, fmt::format("there is no part {} here", arguments.part), {},
                    view::listed(there, "or"));
 }
@@ -129,23 +115,26 @@ void print(const view::explain::Explanation& explanation, const Arguments& argum
       throw ValueError("explain " + arguments.what, "--python is for operations and for LayerNorm's rows");
     fmt::print("{}", explanation.python);
   } else {
-    const view::explain::SheetOptions options = sheet_options(arguments);
     const auto& sections = explanation.sheet.sections;
-    if (options.part != view::explain::Part::all &&
-        std::none_of(sections.begin(), sections.end(), [&](const auto& s) { return s.part == options.part; }))
+    const auto& parts = view::explain::part_names();
+    const auto part = static_cast<view::explain::Part>(std::find(parts.begin(), parts.end(), arguments.part) -
+                                                       parts.begin());
+    if (part != view::explain::Part::all &&
+        std::none_of(sections.begin(), sections.end(), [&](const auto& s) { return s.part == part; }))
       throw_part(arguments, sections);
     view::explain::Sheet sheet = explanation.sheet;
     if (arguments.blank) sheet.next = {view::suggestion(view::Next::key, {command_of(arguments)})};
-    fmt::print("{}", view::explain::text(sheet, options));
+    fmt::print("{}", view::explain::text(sheet, {.part = part, .blank = arguments.blank}));
   }
 }
 
 int explain_operation(const Arguments& arguments) {
   const std::string verb = "explain " + arguments.what;
-  view::explain::Request request{.operation = arguments.what,
-                                 .rows = read_rows(verb, "x", joined(arguments.numbers)),
-                                 .dtype = arguments.dtype == "float32" ? DType::float32 : DType::float64,
-                                 .command = command_of(arguments)};
+  view::explain::Request request{
+      .operation = arguments.what,
+      .rows = read_rows(verb, "x", fmt::format("{}", fmt::join(arguments.numbers, " "))),
+      .dtype = arguments.dtype == "float32" ? DType::float32 : DType::float64,
+      .command = command_of(arguments)};
   for (const auto& [name, text] : arguments.options)
     request.options[name] = read_rows(verb, "--" + name, text);
   print(view::explain::explain(request), arguments);
@@ -176,7 +165,7 @@ int explain_layer(const Arguments& arguments) {
   const std::string verb = "explain " + arguments.what;
   if (!arguments.numbers.empty())
     throw ValueError(verb, fmt::format("takes no numbers, since x comes from the model, got \"{}\"",
-                                       joined(arguments.numbers)));
+                                       fmt::format("{}", fmt::join(arguments.numbers, " "))));
   for (const auto& [name, value] : arguments.options)
     if (name != "lr") throw ValueError(verb, fmt::format("takes no --{}: it comes from the model", name));
   arguments.config.apply_threads();
@@ -189,7 +178,7 @@ int explain_layer(const Arguments& arguments) {
                                       .json = arguments.json,
                                       .command = command_of(arguments)};
   if (!arguments.dtype.empty()) request.sets.push_back("train.dtype=" + arguments.dtype);
-  if (arguments.has_at) request.at = arguments.at;
+  if (!arguments.at.empty()) request.at = arguments.at;
   if (const auto lr = arguments.options.find("lr"); lr != arguments.options.end()) {
     const auto rows = read_rows(verb, "--lr", lr->second);
     if (rows.size() != 1 || rows.front().size() != 1 || !(rows.front().front() >= 0))
@@ -207,7 +196,7 @@ int explain_what(const Arguments& arguments) {
     return explain_layer(arguments);
   }
   for (const auto& [name, given] :
-       {std::pair{"layer", !arguments.layer.empty()}, std::pair{"at", arguments.has_at},
+       {std::pair{"layer", !arguments.layer.empty()}, std::pair{"at", !arguments.at.empty()},
         std::pair{"then", !arguments.then.empty()}, std::pair{"row", !arguments.row.empty()},
         std::pair{"step", !arguments.step.empty()}, std::pair{"set", !arguments.config.sets.empty()}})
     if (given)
@@ -229,11 +218,7 @@ std::string operations_text() {
 /// Those for a run or a config.
 std::vector<Option> model_options(const std::shared_ptr<Arguments>& arguments) {
   return {{"--layer", "PATH", "of a run or a config: the module to explain, final_norm", &arguments->layer},
-          {"--at", "TEXT", "a text: the row of its last token",
-           [arguments](const std::string& text) {
-             arguments->at = text;
-             arguments->has_at = true;
-           }},
+          {"--at", "TEXT", "a text: the row of its last token", &arguments->at},
           {"--then", "TOKEN", "the token that comes next, whose loss is explained (default: the likeliest)",
            &arguments->then},
           {"--row", "B,T", "a row of the batch that the next step reads: number of the text, of the token",
@@ -277,7 +262,7 @@ Verb explain_verb() {
         "PART",
         "only forward, backward or step",
         &arguments->part,
-        {.choices = {"all", "forward", "backward", "step"}}},
+        {.choices = view::explain::part_names()}},
        {"--blank", "", "a work sheet: gaps instead of computed numbers", &arguments->blank},
        {"--python", "", "the same lines for PyTorch, with the numbers to expect", &arguments->python},
        {"--json", "", "every number in full precision", &arguments->json}});

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "handgrad/train/recording.h"
+#include "handgrad/view/inspect.h"
 #include "handgrad/view/table.h"
 #include "handgrad/view/text.h"
 
@@ -16,6 +17,12 @@ using view::Align, view::Column;
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
+/// The initial value of all elements, as text; empty when they differ.
+std::string start_of(const TrackedParameter& m) {
+  const std::optional<double> start = view::common_start(m.start);
+  return start ? fmt::format("{}", *start) : "";
 }
 
 }  // namespace
@@ -29,19 +36,13 @@ double TrackedParameter::distance() const {
   return start.empty() ? 0 : std::abs(s.farthest_value - start[s.farthest]);
 }
 
-std::string TrackedParameter::common_start() const {
-  const bool common = std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
-  return common && !start.empty() ? fmt::format("{}", start.front()) : "";
-}
-
 Movement::Movement(const train::Run& run, const std::filesystem::path& recording) {
   for (const auto& [name, parameter, owner] : run.trainer().parameters()) {
     const auto& inspected = run.inspected();
     if (parameter->rank() != 1 || std::find(inspected.begin(), inspected.end(), name) == inspected.end())
       continue;
-    const std::size_t dot = name.rfind('.');
-    const std::string path = dot == std::string::npos ? "" : name.substr(0, dot);
-    parameters_.push_back({name, last_part(name), path, parameter, parameter->values()});
+    const std::string path = view::outer(name);
+    parameters_.push_back({name, view::last_part(name), path, parameter, parameter->values()});
     add_once(kinds_, parameters_.back().kind);
     add_once(owners_, path);
   }
@@ -58,7 +59,7 @@ std::string Movement::starts() const {
   for (const std::string& kind : kinds_) {
     std::string start;
     for (const TrackedParameter& m : parameters_)
-      if (m.kind == kind && (start.empty() || m.common_start() != start)) start += m.common_start();
+      if (m.kind == kind && (start.empty() || start_of(m) != start)) start += start_of(m);
     if (start != "0" && start != "1") return "";
     text += (text.empty() ? "" : &kind == &kinds_.back() ? " and " : ", ");
     text += start == "0" ? "zeros" : "ones";
@@ -90,7 +91,7 @@ std::string distance_name(const Movement& movement, const std::string& kind) {
   std::string start;
   for (const TrackedParameter& m : movement.parameters()) {
     if (m.kind != kind) continue;
-    const std::string own = m.common_start();
+    const std::string own = start_of(m);
     if (own.empty() || (!start.empty() && own != start)) return kind + " - its start";
     start = own;
   }
@@ -102,8 +103,6 @@ std::string distance_text(double distance) {
   return distance < 0.01 ? fmt::format("{:.4f}", distance) : view::fixed_text(distance, 3);
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
 // ---- Tables
 
 namespace {
@@ -114,7 +113,7 @@ constexpr std::size_t kModuleColumns = 90;  // that they take
 std::string loss_text(std::optional<double> loss) { return loss ? view::fixed_text(*loss, 3) : "-"; }
 
 std::size_t module_width(const std::string& owner) {
-  return std::max<std::size_t>(last_part(owner).size(), 7);
+  return std::max<std::size_t>(view::last_part(owner).size(), 7);
 }
 
 /// The columns of the rows that a run prints while it trains.
@@ -129,7 +128,7 @@ std::vector<Column> row_columns(const Movement& movement, Layout layout) {
     } else {
       std::size_t gap = &kind == &movement.kinds().front() ? 4 : 5;
       for (const std::string& owner : movement.owners()) {
-        columns.push_back({last_part(owner), Align::left, module_width(owner), gap});
+        columns.push_back({view::last_part(owner), Align::left, module_width(owner), gap});
         gap = 1;
       }
     }

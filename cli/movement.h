@@ -25,8 +25,6 @@ struct TrackedParameter {
   train::Statistics statistics() const;
   /// How far its farthest element is from its start.
   double distance() const;
-  /// The initial value of all elements, as text; empty when they differ.
-  std::string common_start() const;
 };
 
 /// The inspected vectors of a run (matrices are recorded, not listed), by kind and owner.
@@ -59,9 +57,6 @@ std::string distance_name(const Movement& movement, const std::string& kind);
 
 /// A distance in a few digits: 0, 0.0009, 0.014, 0.826.
 std::string distance_text(double distance);
-
-/// The last part of a module path: "norm1".
-std::string last_part(const std::string& path);
 
 // ---- Tables
 

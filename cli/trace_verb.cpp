@@ -17,7 +17,6 @@
 #include "handgrad/view/next.h"
 #include "handgrad/view/text.h"
 #include "handgrad/view/trace.h"
-#include "handgrad/view/trace_graph.h"
 
 namespace handgrad::cli {
 namespace {

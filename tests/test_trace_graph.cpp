@@ -10,7 +10,7 @@
 
 #include "handgrad/core/ops.h"
 #include "handgrad/io/safetensors.h"
-#include "handgrad/view/trace_graph.h"
+#include "handgrad/view/trace.h"
 #include "program.h"
 #include "temporary_folder.h"
 

@@ -4,8 +4,11 @@
 
 #include <filesystem>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "handgrad/train/history.h"
 
@@ -29,8 +32,6 @@ struct InspectOptions {
 /// Writes what `run_or_file` holds: a run folder, a checkpoint's, or a safetensors file; the last two have one state and
 /// no steps. Error with what is there instead when a name or a step is not.
 void inspect(const std::filesystem::path& run_or_file, const InspectOptions& options, std::ostream& out);
-/// The same for a safetensors file alone.
-void inspect_file(const std::filesystem::path& path, const InspectOptions& options, std::ostream& out);
 
 /// The chosen parameters and steps of a run, which the formats below write out.
 struct Selection {
@@ -78,9 +79,38 @@ void write_steps(const Selection& selection, const InspectOptions& options, std:
 /// updates; a table of what checkpoints hold.
 void write_table(const Selection& selection, const InspectOptions& options, std::ostream& out);
 
+/// The JSON of a file in a run's folder; an empty object when it is missing or is none.
+nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// How many steps the run's config plans; 0 when it does not say.
+std::int64_t planned_steps(const nlohmann::ordered_json& config);
+
 /// How often the pushes of the gradients agree: |sum| / sum of absolute values; 1: always the same way, 0:
 /// they cancel.
 double agreement(double sum, double sum_of_absolute_values);
+
+/// One parameter's path through a run, gathered record by record between its first and its last values.
+struct Trajectory {
+  Trajectory(std::vector<double> first, std::vector<double> final);
+
+  /// `gradient` may be empty.
+  void add(std::int64_t step, const std::vector<double>& value, const std::vector<double>& gradient);
+
+  /// Elements, the farthest first. A distance that is not a number counts as farthest.
+  std::vector<std::size_t> ranking() const;
+  /// See the function of that name.
+  double agreement(std::size_t i) const { return view::agreement(sum[i], absolute_sum[i]); }
+
+  std::vector<double> start, last;
+  /// @{ By element: sums of its gradient, the number of negative ones, and the first step at which it was half as far from its
+  /// start as at the end, -1 if there is none.
+  std::vector<double> sum, absolute_sum, negative;
+  std::vector<std::int64_t> half_way;
+  /// @}
+  std::int64_t gradients = 0;  ///< that were added
+};
+
+/// The value that all elements start with; none when they differ.
+std::optional<double> common_start(const std::vector<double>& start);
 
 /// `values` (none negative) as a line of `columns` marks, each as high as the mean of its share, `top` being
 /// full.

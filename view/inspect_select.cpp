@@ -18,26 +18,13 @@
 namespace handgrad::view {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Patterns = std::vector<std::string>;
 
-nlohmann::json config_of(const std::filesystem::path& run) {
-  std::ifstream file(run / "config.json");
-  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
-}
-
-/// How many steps the run's config plans; 0 when the folder does not say.
-std::int64_t planned_steps(const nlohmann::json& config) {
-  if (!config.is_object() || !config.contains("train") || !config["train"].is_object()) return 0;
-  const auto steps = config["train"].find("steps");
-  return steps != config["train"].end() && steps->is_number_integer() ? steps->get<std::int64_t>() : 0;
-}
-
 /// The key and value, quoted for a shell, that add `names` to what the run recorded.
-std::string to_record(const nlohmann::json& config, const Patterns& names) {
-  nlohmann::json all = nlohmann::json::array();
-  if (config.is_object() && config.contains("inspect") && config["inspect"].is_object())
-    all = config["inspect"].value("parameters", all);
-  if (!all.is_array()) all = nlohmann::json::array();
+std::string to_record(const Json& config, const Patterns& names) {
+  const Json::json_pointer place("/inspect/parameters");
+  Json all = config.contains(place) && config[place].is_array() ? config[place] : Json::array();
   for (const std::string& name : names) all.push_back(name);
   return io::shell_word("inspect.parameters=" + all.dump());
 }
@@ -95,7 +82,7 @@ Operand recorded_names(const train::History& history) {
 /// Positions of what the patterns mean; each must mean something of which the quantity is known. Without patterns all
 /// that was recorded, or saved when nothing was.
 std::vector<std::size_t> find(const Patterns& patterns, const std::string& title,
-                              const train::History& history, const nlohmann::json& config) {
+                              const train::History& history, const Json& config) {
   const auto& entries = history.entries();
   std::vector<bool> chosen(entries.size());
   const auto choose = [&](const std::string& pattern, const auto& means) {
@@ -217,6 +204,17 @@ void choose_steps(Selection& s, const std::string& text, bool numbers) {
 
 }  // namespace
 
+Json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  return json.is_object() ? json : Json::object();
+}
+
+std::int64_t planned_steps(const Json& config) {
+  const Json::json_pointer steps("/train/steps");
+  return config.contains(steps) && config[steps].is_number_integer() ? config[steps].get<std::int64_t>() : 0;
+}
+
 std::string steps_text(const std::vector<std::int64_t>& steps) {
   constexpr std::size_t kShown = 5;
   std::string text;
@@ -254,7 +252,7 @@ bool Selection::has(std::size_t parameter, std::int64_t step) const {
 
 Selection select(const std::filesystem::path& run, const train::History& history,
                  const InspectOptions& options) {
-  const nlohmann::json config = config_of(run);
+  const Json config = read_json(run / "config.json");
   const std::string title = run.string();
   Selection s{history,
               title,

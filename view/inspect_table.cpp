@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <ostream>
 
 #include "handgrad/view/inspect.h"
@@ -24,43 +23,24 @@ std::size_t spark_columns(const InspectOptions& options, std::size_t others) {
   return std::clamp<std::size_t>(room, 3, kSparkColumns);
 }
 
-/// What a parameter is compared with: "1", "0", or "its start" when its elements started apart.
-std::string start_text(const std::vector<double>& start) {
-  const bool one_value =
-      std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
-  return one_value && !start.empty() ? fmt::format("{}", start.front()) : "its start";
-}
-
-/// One recorded parameter's path through the run: for each step with values, how far every element was from its
-/// start, and all that the ranking needs.
-struct Trajectory {
-  std::vector<double> start, last;
-  std::vector<std::int64_t> steps;
-  std::vector<std::vector<double>> distances;  // by element, then step
-  std::vector<double> gradient_sum, gradient_absolute_sum;
+/// The distances of a parameter's elements, for their pictures: by element, then step.
+struct Picture {
+  Trajectory path;
+  std::vector<std::vector<double>> distances;
 };
 
-Trajectory trajectory_of(const Selection& s, std::size_t parameter) {
-  Trajectory way;
-  for (const std::int64_t step : s.steps(parameter)) {
-    if (!s.history.has_numbers(parameter, step)) continue;
-    train::HistoryStep record = s.history.read(parameter, step);
-    if (way.steps.empty()) {
-      way.start = record.numbers;
-      way.gradient_sum.assign(record.numbers.size(), 0);
-      way.gradient_absolute_sum.assign(record.numbers.size(), 0);
-      way.distances.resize(record.numbers.size());
-    }
-    for (std::size_t i = 0; i < record.numbers.size(); ++i) {
-      way.distances[i].push_back(std::abs(record.numbers[i] - way.start[i]));
-      if (record.gradient.empty()) continue;
-      way.gradient_sum[i] += record.gradient[i];
-      way.gradient_absolute_sum[i] += std::abs(record.gradient[i]);
-    }
-    way.steps.push_back(step);
-    way.last = std::move(record.numbers);
+Picture picture_of(const Selection& s, std::size_t parameter, const std::vector<std::int64_t>& steps) {
+  const auto numbers = [&](std::int64_t step) { return s.history.read(parameter, step).numbers; };
+  Picture picture{{numbers(steps.front()), numbers(steps.back())}, {}};
+  const std::vector<double>& start = picture.path.start;
+  picture.distances.resize(start.size());
+  for (const std::int64_t step : steps) {
+    const train::HistoryStep record = s.history.read(parameter, step);
+    picture.path.add(step, record.numbers, record.gradient);
+    for (std::size_t i = 0; i < start.size(); ++i)
+      picture.distances[i].push_back(std::abs(record.numbers[i] - start[i]));
   }
-  return way;
+  return picture;
 }
 
 /// The first step at which `distance` reached half of what it is at the end.
@@ -138,38 +118,30 @@ void write_overview(const Selection& s, const InspectOptions& options, std::ostr
 
 constexpr std::size_t kFeatureColumns = 42;  // beside the picture
 
-/// The width of the column of values.
-std::size_t value_width(const Trajectory& way) {
-  std::size_t width = 6;
-  for (const double value : way.last) width = std::max(width, fixed_text(value, 3).size());
-  return width;
-}
-
 void write_ranking(const Selection& s, const InspectOptions& options, std::ostream& out) {
   constexpr std::size_t kFirst = 5, kLastOnes = 3;
   const std::size_t parameter = s.parameters.front();
   const train::History::Item& p = s.history.entries()[parameter];
-  const Trajectory way = trajectory_of(s, parameter);
-  std::vector<std::size_t> ranked(way.last.size());
-  std::iota(ranked.begin(), ranked.end(), std::size_t{0});
-  const auto distance = [&](std::size_t i) {  // NaN counts as farthest
-    const double d = way.distances[i].back();
-    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-  };
-  std::stable_sort(ranked.begin(), ranked.end(), [&](auto a, auto b) { return distance(a) > distance(b); });
+  std::vector<std::int64_t> steps = s.steps(parameter);
+  std::erase_if(steps, [&](std::int64_t step) { return !s.history.has_numbers(parameter, step); });
+  const auto [path, distances] = picture_of(s, parameter, steps);
+  const std::vector<std::size_t> ranked = path.ranking();
   double top = 0;
-  for (const auto& element : way.distances)
+  for (const auto& element : distances)
     top = std::max(top, *std::max_element(element.begin(), element.end()));
 
   const std::int64_t every = s.history.recording()->every();
   out << fmt::format("{} {}, steps 0 to {}{};{}all lines to the same height, {}\n\n", p.name, p.shape.text(),
-                     way.steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
+                     steps.back(), every == 1 ? "" : fmt::format(", every {}", every),
                      options.columns < kWideColumns ? "\n" : " ", fixed_text(top, 3));
-  const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), way.steps.size());
+  const std::size_t columns = std::min(spark_columns(options, kFeatureColumns), steps.size());
+  const std::optional<double> start = common_start(path.start);
+  std::size_t width = 6;
+  for (const double value : path.last) width = std::max(width, fixed_text(value, 3).size());
   const std::vector<Column> table{
       {"feature", Align::right, 7},
-      {"value", Align::right, value_width(way)},
-      {"distance from " + start_text(way.start), Align::left, columns, 3},
+      {"value", Align::right, width},
+      {start ? fmt::format("distance from {}", *start) : "distance from its start", Align::left, columns, 3},
       {"half way", Align::left, 8},
       {options.columns < kWideColumns ? "agreement" : "agreement of gradients", Align::left, 0, 3}};
   out << heading(table, 2);
@@ -181,10 +153,10 @@ void write_ranking(const Selection& s, const InspectOptions& options, std::ostre
     }
     const std::size_t i = ranked[k];
     out << line(table,
-                {fmt::format("[{}]", i), fixed_text(way.last[i], 3),
-                 sparkline(way.distances[i], top, columns, options.ascii),
-                 fmt::format("step {:>3}", half_way(way.distances[i], way.steps)),
-                 fmt::format("{:.2f}", agreement(way.gradient_sum[i], way.gradient_absolute_sum[i]))},
+                {fmt::format("[{}]", i), fixed_text(path.last[i], 3),
+                 sparkline(distances[i], top, columns, options.ascii),
+                 fmt::format("step {:>3}", path.half_way[i] < 0 ? steps.back() : path.half_way[i]),
+                 fmt::format("{:.2f}", path.agreement(i))},
                 2);
   }
   out << "\n  agreement  "

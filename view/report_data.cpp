@@ -1,7 +1,6 @@
 #include "handgrad/view/report.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -9,19 +8,13 @@
 #include "handgrad/train/metrics.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/train/samples.h"
+#include "handgrad/view/inspect.h"
 
 namespace handgrad::view {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-/// A file's contents; an empty object when it is missing or not JSON.
-Json read_json(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
-}
 
 void add_keys(const Json& value, const std::string& key, const Json& origins, Json& list) {
   if (value.is_object() && !value.empty()) {
@@ -39,12 +32,6 @@ Json config_of(const fs::path& folder, const Json& config) {
   Json list = Json::array();
   add_keys(config, "", known ? meta["origins"] : Json::object(), list);
   return list;
-}
-
-std::int64_t planned_steps(const Json& config, const train::Run* run) {
-  if (run != nullptr) return run->steps();
-  const Json::json_pointer steps("/train/steps");
-  return config.contains(steps) && config[steps].is_number_integer() ? config[steps].get<std::int64_t>() : 0;
 }
 
 const char* state_of(std::int64_t step, std::int64_t steps, bool running, bool non_finite) {
@@ -72,7 +59,7 @@ Json report_data(const fs::path& folder, const ReportOptions& options) {
   std::vector<std::int64_t> columns;
   if (!norms.is_null()) columns = norms["columns"].get<std::vector<std::int64_t>>();
   const Json metrics = report_metrics(folder, columns, options.stop);
-  const std::int64_t steps = planned_steps(config, options.run);
+  const std::int64_t steps = options.run != nullptr ? options.run->steps() : planned_steps(config);
   const std::int64_t step =
       std::max(metrics["last"].get<std::int64_t>(), columns.empty() ? 0 : columns.back());
   Json data{

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "handgrad/core/error.h"
 #include "handgrad/train/recording.h"
@@ -50,40 +49,6 @@ Plan make_plan(const train::Recording& recording, std::size_t budget) {
   return plan;
 }
 
-/// What is added up over every record, drawn or not.
-struct Sums {
-  explicit Sums(std::size_t size) : sum(size), absolute(size), below(size), half(size, -1) {}
-
-  void add(const train::RecordedStep& record, const std::vector<double>& start,
-           const std::vector<double>& last) {
-    for (std::size_t i = 0; i < start.size(); ++i) {
-      if (half[i] < 0 && std::abs(record.value[i] - start[i]) >= std::abs(last[i] - start[i]) / 2)
-        half[i] = record.step;
-      if (record.gradient.empty()) continue;
-      sum[i] += record.gradient[i];
-      absolute[i] += std::abs(record.gradient[i]);
-      if (record.gradient[i] < 0) below[i] += 1;
-    }
-    if (!record.gradient.empty()) gradients += 1;
-  }
-
-  std::vector<double> sum, absolute, below;
-  std::vector<std::int64_t> half;
-  double gradients = 0;
-};
-
-/// Farthest first; a distance that is not a number counts as farthest.
-std::vector<std::size_t> ranking(const std::vector<double>& start, const std::vector<double>& last) {
-  std::vector<std::size_t> ranked(start.size());
-  std::iota(ranked.begin(), ranked.end(), std::size_t{0});
-  const auto distance = [&](std::size_t i) {
-    const double d = std::abs(last[i] - start[i]);
-    return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-  };
-  std::stable_sort(ranked.begin(), ranked.end(), [&](auto a, auto b) { return distance(a) > distance(b); });
-  return ranked;
-}
-
 /// Two thirds of them from the beginning of a ranking, the rest from its end.
 std::vector<std::size_t> shortened(const std::vector<std::size_t>& ranked, std::size_t most) {
   if (ranked.size() <= most) return ranked;
@@ -116,11 +81,6 @@ struct Series {
   }
 };
 
-Json common_start(const std::vector<double>& start) {
-  const bool common = std::all_of(start.begin(), start.end(), [&](double v) { return v == start.front(); });
-  return common ? Json(start.front()) : Json();
-}
-
 /// A part of 1 with as many digits as a page needs.
 Json rounded(const std::vector<double>& parts) {
   Json list = Json::array();
@@ -134,16 +94,14 @@ class ParameterHistory {
   ParameterHistory(const train::Recording& recording, std::size_t parameter, const Plan& plan)
       : recording_(recording),
         name_(recording.parameters()[parameter].name),
-        start_(recording.read(parameter, 0).value),
-        last_(recording.read(parameter, plan.columns.back()).value),
-        features_(shortened(ranking(start_, last_), plan.features)),
-        sums_(start_.size()) {
-    if (!update_is_recorded()) before_ = start_;
+        path_(recording.read(parameter, 0).value, recording.read(parameter, plan.columns.back()).value),
+        features_(shortened(path_.ranking(), plan.features)) {
+    if (!update_is_recorded()) before_ = path_.start;
   }
 
   void add(const train::RecordedStep& record, bool has_column) {
-    sums_.add(record, start_, last_);
-    if (has_column) series_.add(record, features_, before_, start_);
+    path_.add(record.step, record.value, record.gradient);
+    if (has_column) series_.add(record, features_, before_, path_.start);
     if (!update_is_recorded()) before_ = record.value;
   }
 
@@ -151,19 +109,19 @@ class ParameterHistory {
     std::vector<double> agreements, below;
     Json half = Json::array();
     for (const std::size_t i : features_) {
-      agreements.push_back(agreement(sums_.sum[i], sums_.absolute[i]));
-      below.push_back(sums_.gradients > 0 ? sums_.below[i] / sums_.gradients : 0);
-      half.push_back(sums_.half[i]);
+      agreements.push_back(path_.agreement(i));
+      below.push_back(path_.gradients > 0 ? path_.negative[i] / static_cast<double>(path_.gradients) : 0);
+      half.push_back(path_.half_way[i]);
     }
-    const std::size_t dot = name_.rfind('.');
+    const std::optional<double> start = common_start(path_.start);
     const DType dtype = recording_.dtype();
     Json json{{"name", name_},
-              {"owner", dot == std::string::npos ? "" : name_.substr(0, dot)},
-              {"kind", name_.substr(dot == std::string::npos ? 0 : dot + 1)},
-              {"size", start_.size()},
-              {"start", common_start(start_)},
+              {"owner", outer(name_)},
+              {"kind", last_part(name_)},
+              {"size", path_.start.size()},
+              {"start", start ? Json(*start) : Json()},
               {"features", features_},
-              {"last", base64(last_, dtype)},
+              {"last", base64(path_.last, dtype)},
               {"agreement", rounded(agreements)},
               {"below", rounded(below)},
               {"half", half},
@@ -184,9 +142,9 @@ class ParameterHistory {
 
   const train::Recording& recording_;
   std::string name_;
-  std::vector<double> start_, last_, before_;
+  Trajectory path_;
+  std::vector<double> before_;
   std::vector<std::size_t> features_;
-  Sums sums_;
   Series series_;
 };
 

@@ -67,6 +67,13 @@ std::string listed(const std::vector<std::string>& words, const char* last) {
   return text;
 }
 
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::string outer(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
 std::string base64(const void* data, std::size_t bytes) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto* byte = static_cast<const std::uint8_t*>(data);

@@ -37,6 +37,11 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 /// "a, b or c", with "or" or another word before the last.
 std::string listed(const std::vector<std::string>& words, const char* last);
 
+/// The last part of a module's or parameter's path: "norm1" of "trf_blocks.0.norm1".
+std::string last_part(const std::string& path);
+/// What is before it: "trf_blocks.0"; empty at the top.
+std::string outer(const std::string& path);
+
 /// `bytes` bytes in base64, padded.
 std::string base64(const void* data, std::size_t bytes);
 /// `numbers` as little-endian elements of `dtype`, in base64.

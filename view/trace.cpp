@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 
-#include "handgrad/view/recorded.h"
 #include "handgrad/view/table.h"
 
 namespace handgrad::view {

@@ -1,14 +1,17 @@
-// Trace: every number of one forward and backward pass, by name, to compare with another implementation.
+// Trace: every number of one forward and backward pass, by name, to compare with another implementation; or its graph, as
+// Graphviz's dot draws it: a box for each operation and parameter, in their modules.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "handgrad/data/dataset.h"
 #include "handgrad/io/safetensors.h"
 #include "handgrad/models/model.h"
+#include "handgrad/view/recorded.h"
 
 namespace handgrad::view {
 
@@ -55,5 +58,27 @@ TraceComparison compare_traces(const std::filesystem::path& a, const std::filesy
 
 /// A table: each tensor with its worst element, marked when above `tolerance`, then what only one file has.
 std::string text(const TraceComparison& comparison, double tolerance);
+
+// ---- The graph
+
+/// A graph as text for dot.
+struct GraphDrawing {
+  std::string dot;  ///< "digraph ..."
+  std::optional<std::int64_t>
+      depth;               ///< modules deeper than this are one box each; none: every operation is drawn
+  std::size_t boxes = 0;   ///< operations, parameters and closed modules that are drawn
+  std::size_t closed = 0;  ///< modules that are one box each
+};
+
+/// Draws `graph` with the parameters of the model that made it, whose gradients are still there. `depth`: how many modules
+/// deep every operation is drawn, 0: only those outside of modules; what lies deeper is one box for each module, with the
+/// count of its operations and the norm of its result's gradient. Without `depth` everything, or, of more than 150
+/// operations, as deep as leaves no more than 150 boxes of operations and modules.
+GraphDrawing draw(const RecordedGraph& graph, const std::vector<nn::NamedParameter>& parameters,
+                  const std::string& title, std::optional<std::int64_t> depth);
+
+/// Writes the text into `path`, or, when that ends in .svg, the picture drawn by Graphviz's dot. Error when it cannot be
+/// written, or when dot is missing.
+void write_graph(const GraphDrawing& drawing, const std::filesystem::path& path);
 
 }  // namespace handgrad::view

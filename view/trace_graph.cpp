@@ -1,4 +1,4 @@
-#include "handgrad/view/trace_graph.h"
+#include "handgrad/view/trace.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -40,12 +40,6 @@ std::string quoted(const std::string& text) {
 
 std::string gradient_text(double norm) {
   return norm < 0 ? "no gradient" : fmt::format("|gradient| {:.4g}", norm);
-}
-
-/// "trf_blocks.0" of "trf_blocks.0.norm1"; empty at the top.
-std::string outer(const std::string& path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
 /// The module that stands for `path`: `path` itself, or the outermost one around it that is deeper than `depth`.

@@ -28,11 +28,11 @@ using namespace nlohmann::json_literals;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (i < kShown) modules += (i == 0 ? "" : ", ") + paths[i];
-    names.push_back(paths[i].substr(paths[i].rfind('.') + 1));
+    names.push_back(last_part(paths[i]));
     if (names.back().find("norm") != std::string::npos) norm = paths[i];
   }
   if (paths.size() > kShown) modules += fmt::format(" and {} more", paths.size() - kShown);
-  const std::string near = io::near_match(request.layer.substr(request.layer.rfind('.') + 1), names);
+  const std::string near = io::near_match(last_part(request.layer), names);
   std::string rule = "needs `layer`, a module of the model";
   if (!request.layer.empty())
     rule = fmt::format("there is no module \"{}\"{}", request.layer,

@@ -30,13 +30,6 @@ namespace fs = std::filesystem;
                   : fmt::format("`step` {}", last));
 }
 
-/// The last step in the recording, 0 if there is none. In a killed or running run it is later than the last checkpoint.
-std::int64_t recorded_steps(const fs::path& folder) {
-  if (!fs::exists(folder / train::kRecordingFile)) return 0;
-  const std::vector<std::int64_t> steps = train::Recording(folder / train::kRecordingFile).steps();
-  return steps.empty() ? 0 : steps.back();
-}
-
 /// Whether the parameters that the run recorded have the values that were recorded at that step.
 void check_recording(const fs::path& folder, const train::Run& run, std::int64_t step) {
   if (!fs::exists(folder / train::kRecordingFile)) return;
@@ -73,7 +66,10 @@ ModelState restore(const fs::path& run_or_config, const std::vector<std::string>
   if (is_run) {
     const std::vector<std::int64_t> saved = train::steps_of_checkpoints(run_or_config);
     state.step = step.value_or(saved.empty() ? 0 : saved.back());
-    state.last = std::max(saved.empty() ? 0 : saved.back(), recorded_steps(run_or_config));
+    // In a killed or running run the last recorded step is later than the last checkpoint.
+    state.last = saved.empty() ? 0 : saved.back();
+    if (fs::exists(run_or_config / train::kRecordingFile))
+      state.last = std::max(state.last, train::Recording(run_or_config / train::kRecordingFile).last_step());
     opened = train::open_run(run_or_config, {.step = state.step, .sets = sets, .check = checked});
   } else {
     state.step = step.value_or(0);

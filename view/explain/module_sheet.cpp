@@ -145,9 +145,8 @@ class Writer {
 
 Json array_json(const Array& array) {
   if (!array.defined()) return nullptr;
-  Json shape = Json::array();
-  for (const std::int64_t size : array.shape()) shape.push_back(size);
-  return {{"shape", shape}, {"values", json_row(array.values(), array.dtype())}};
+  return {{"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+          {"values", json_row(array.values(), array.dtype())}};
 }
 
 Json operation_json(const RecordedOperation& o) {

@@ -7,22 +7,7 @@
 #include <nlohmann/json.hpp>
 
 namespace handgrad::view::explain {
-namespace {
-
 using Json = nlohmann::ordered_json;
-
-const char* name_of_part(Part part) {
-  switch (part) {
-    case Part::forward:
-      return "forward";
-    case Part::backward:
-      return "backward";
-    default:
-      return "step";
-  }
-}
-
-}  // namespace
 
 Page::Page(const Request& request, const std::string& title, const char* source)
     : dtype_(request.dtype),
@@ -41,7 +26,7 @@ void Page::section(Part part, const std::string& title, std::size_t columns,
 
 Json& Page::place() {
   Json& object = row_ < 0 ? *json_ : (*json_)["rows"][static_cast<std::size_t>(row_)];
-  return object[name_of_part(sheet_.sections.back().part)];
+  return object[name_of(sheet_.sections.back().part)];
 }
 
 Line& Page::row(const std::string& number, const std::string& label, const Sentence& formula,

@@ -22,6 +22,11 @@ constexpr const char* kGap = "____";
 
 }  // namespace
 
+const std::vector<std::string>& part_names() {
+  static const std::vector<std::string> names{"all", "forward", "backward", "step"};
+  return names;
+}
+
 // ---- Sentence
 
 Sentence& Sentence::add(std::string_view words) {

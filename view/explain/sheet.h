@@ -161,6 +161,9 @@ struct Line {
 
 /// The parts of a sheet that can be asked for alone.
 enum class Part { all, forward, backward, step };
+/// "all", "forward", ...: in the order of Part.
+const std::vector<std::string>& part_names();
+inline const std::string& name_of(Part part) { return part_names()[static_cast<std::size_t>(part)]; }
 
 /// Lines under a heading whose rows have equally many columns.
 struct Section {
