@@ -58,11 +58,10 @@ GradCheckReport report_for(const CheckRequest& request) {
   if (request.config.config.empty()) return layer_report(request, Json::object());
   std::vector<std::string> sets = request.config.all_sets();
   sets.push_back("train.dtype=float64");
-  const train::Run run(train::ConfigDocument::load(request.config.config, sets),
-                       {.weights_follow = request.layer.empty() && !request.weights.empty()});
-  if (!request.layer.empty()) return layer_report(request, run.effective()["model"]);
-  if (!request.weights.empty()) train::load_weights(request.weights, run.model());
-  return train::check_model(run, request.options, !request.weights.empty());
+  const auto run = train::new_run(train::ConfigDocument::load(request.config.config, sets),
+                                  request.layer.empty() ? request.weights : "");
+  if (!request.layer.empty()) return layer_report(request, run->effective()["model"]);
+  return train::check_model(*run, request.options, !request.weights.empty());
 }
 
 int check(const CheckRequest& request) {

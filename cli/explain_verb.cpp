@@ -151,10 +151,8 @@ int explain_operation(const Arguments& arguments) {
 
 std::optional<std::int64_t> read_step(const Arguments& arguments) {
   if (arguments.step.empty() || arguments.step == "last") return std::nullopt;
-  std::int64_t step = -1;
-  const char* end = arguments.step.data() + arguments.step.size();
-  const auto [stopped, error] = std::from_chars(arguments.step.data(), end, step);
-  if (error != std::errc() || stopped != end || step < 0)
+  const auto step = view::whole_number(arguments.step);
+  if (!step)
     throw ValueError("explain " + arguments.what,
                      fmt::format("--step must be a step or 'last', got '{}'", arguments.step), {},
                      "--step 100, --step last");

@@ -55,16 +55,15 @@ Movement::Movement(const train::Run& run, const std::filesystem::path& recording
 }
 
 std::string Movement::starts() const {
-  std::string text;
+  std::vector<std::string> names;
   for (const std::string& kind : kinds_) {
     std::string start;
     for (const TrackedParameter& m : parameters_)
       if (m.kind == kind && (start.empty() || start_of(m) != start)) start += start_of(m);
     if (start != "0" && start != "1") return "";
-    text += (text.empty() ? "" : &kind == &kinds_.back() ? " and " : ", ");
-    text += start == "0" ? "zeros" : "ones";
+    names.emplace_back(start == "0" ? "zeros" : "ones");
   }
-  return text;
+  return view::listed(names, "and");
 }
 
 const TrackedParameter* Movement::find(const std::string& kind, const std::string& owner) const {
@@ -87,6 +86,14 @@ const TrackedParameter* Movement::farthest(const std::string& kind) const {
   return best;
 }
 
+// ---- Tables
+
+namespace {
+
+constexpr std::size_t kMostModules = 3;     // side by side
+constexpr std::size_t kModuleColumns = 90;  // that they take
+
+/// "scale - 1", "shift", "gain - its start": the name of this kind's distance.
 std::string distance_name(const Movement& movement, const std::string& kind) {
   std::string start;
   for (const TrackedParameter& m : movement.parameters()) {
@@ -98,17 +105,11 @@ std::string distance_name(const Movement& movement, const std::string& kind) {
   return start == "0" ? kind : kind + " - " + start;
 }
 
+/// A distance in a few digits: 0, 0.0009, 0.014, 0.826.
 std::string distance_text(double distance) {
   if (distance == 0) return "0";
   return distance < 0.01 ? fmt::format("{:.4f}", distance) : view::fixed_text(distance, 3);
 }
-
-// ---- Tables
-
-namespace {
-
-constexpr std::size_t kMostModules = 3;     // side by side
-constexpr std::size_t kModuleColumns = 90;  // that they take
 
 std::string loss_text(std::optional<double> loss) { return loss ? view::fixed_text(*loss, 3) : "-"; }
 

@@ -52,12 +52,6 @@ class Movement {
   std::vector<std::string> kinds_, owners_;
 };
 
-/// "scale - 1", "shift", "gain - its start": the name of this kind's distance.
-std::string distance_name(const Movement& movement, const std::string& kind);
-
-/// A distance in a few digits: 0, 0.0009, 0.014, 0.826.
-std::string distance_text(double distance);
-
 // ---- Tables
 
 /// The columns: every module's parameters; with many modules the farthest one of each kind; on a narrow

@@ -82,14 +82,10 @@ int write_trace(const TraceRequest& request) {
   request.config.apply_threads();
   const fs::path path = request.config.config;
   const std::vector<std::string> sets = request.config.all_sets();
-  std::unique_ptr<train::Run> opened;
-  if (fs::is_directory(path)) {
-    opened = train::open_run(path, {.sets = sets, .weights = request.weights}).run;
-  } else {
-    opened = std::make_unique<train::Run>(train::ConfigDocument::load(path, sets),
-                                          train::RunContext{.weights_follow = !request.weights.empty()});
-    if (!request.weights.empty()) train::load_weights(request.weights, opened->model());
-  }
+  const std::unique_ptr<train::Run> opened =
+      fs::is_directory(path)
+          ? train::open_run(path, {.sets = sets, .weights = request.weights}).run
+          : train::new_run(train::ConfigDocument::load(path, sets), request.weights);
   const train::Run& run = *opened;
   data::Batch batch;
   if (request.batch.empty()) {

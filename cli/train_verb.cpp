@@ -85,11 +85,7 @@ train::OpenedRun opened_run(const TrainOptions& options, const std::atomic<bool>
     return train::open_run(
         options.resume,
         {.config = &document, .first_weights = options.dry_run, .resume = true, .stop = &stop});
-  train::OpenedRun opened;
-  opened.run = std::make_unique<train::Run>(
-      document, train::RunContext{.stop = &stop, .weights_follow = !options.weights.empty()});
-  if (!options.weights.empty()) train::load_weights(options.weights, opened.run->model());
-  return opened;
+  return {train::new_run(document, options.weights, &stop), {}, 0, {}};
 }
 
 std::string try_line(const view::Command& command) {

@@ -105,6 +105,13 @@ OpenedRun open_run(const fs::path& folder, const OpenOptions& options) {
   return opened;
 }
 
+std::unique_ptr<Run> new_run(const ConfigDocument& config, const fs::path& weights,
+                             const std::atomic<bool>* stop) {
+  auto run = std::make_unique<Run>(config, RunContext{.stop = stop, .weights_follow = !weights.empty()});
+  if (!weights.empty()) load_weights(weights, run->model());
+  return run;
+}
+
 TrainedModel open_model(const fs::path& folder) {
   const fs::path checkpoint = checkpoint_of(folder);
   const CheckpointState state = read_checkpoint_state(checkpoint);

@@ -42,6 +42,10 @@ struct OpenedRun {
 /// the run, or when its config, its data or its checkpoint cannot be read.
 OpenedRun open_run(const std::filesystem::path& folder, const OpenOptions& options = {});
 
+/// A run at step 0: with the weights of a file as load_weights reads them, or, without `weights`, with first weights.
+std::unique_ptr<Run> new_run(const ConfigDocument& config, const std::filesystem::path& weights,
+                             const std::atomic<bool>* stop = nullptr);
+
 /// A trained model without its run: neither its data nor the optimizer's state are read.
 struct TrainedModel {
   std::unique_ptr<models::Model> model;              ///< with its trained weights

@@ -72,6 +72,8 @@ void write_json(const Selection& selection, bool values, std::ostream& out);
 void write_csv(const std::string& name, const Array& array, std::ostream& out);
 void write_json(const std::string& name, const Array& array, bool values, std::ostream& out);
 /// @}
+/// Columns of a whole table; on a narrow terminal some are left out.
+inline constexpr std::size_t kWideColumns = 88;
 /// A table for each parameter with its chosen steps, which has fewer columns on a narrow terminal.
 void write_steps(const Selection& selection, const InspectOptions& options, std::ostream& out);
 /// For some steps: write_steps. For a whole run: the distance from the start of each parameter

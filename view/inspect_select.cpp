@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +13,7 @@
 #include "handgrad/train/checkpoint.h"
 #include "handgrad/train/run_folder.h"
 #include "handgrad/view/inspect.h"
+#include "handgrad/view/text.h"
 
 namespace handgrad::view {
 namespace {
@@ -109,13 +109,12 @@ std::vector<std::size_t> find(const Patterns& patterns, const std::string& title
 }
 
 std::int64_t parse_step(const std::string& title, std::string_view text, std::string_view whole) {
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0)
+  const auto step = whole_number(text);
+  if (!step)
     throw ValueError("inspect " + title,
                      fmt::format("`step` must be a step, a range or 'last', got '{}'", whole), {},
                      "`step` 250, `step` 1:5, `step` last");
-  return step;
+  return *step;
 }
 
 std::string how_far(const Selection& s, std::int64_t last) {

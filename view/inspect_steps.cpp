@@ -11,9 +11,6 @@
 namespace handgrad::view {
 namespace {
 
-constexpr std::size_t kWideColumns =
-    88;  // of a whole table; on a narrow terminal lr, norm and std are left out
-
 std::string index_text(std::size_t i) { return fmt::format("[{}]", i); }
 
 /// Values are about one; gradients, updates and moments may be very small.

@@ -15,7 +15,6 @@ namespace handgrad::view {
 namespace {
 
 constexpr std::size_t kSparkColumns = 30;  // at most
-constexpr std::size_t kWideColumns = 88;   // of a whole table; on a narrow terminal some are left out
 
 /// Columns of the small pictures beside `others` columns of text.
 std::size_t spark_columns(const InspectOptions& options, std::size_t others) {

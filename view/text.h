@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,9 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 
 /// "a, b or c", with "or" or another word before the last.
 std::string listed(const std::vector<std::string>& words, const char* last);
+
+/// The integer of at least 0 that `text` is; none for any other text.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 /// The last part of a module's or parameter's path: "norm1" of "trf_blocks.0.norm1".
 std::string last_part(const std::string& path);

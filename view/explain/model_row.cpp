@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/error.h"
@@ -112,12 +111,11 @@ Input input_at(const ModelRequest& request, ModelPass& pass) {
 
 std::int64_t index_in(const ModelRequest& request, std::string_view text, std::int64_t count,
                       const char* what) {
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value >= count)
+  const auto value = whole_number(text);
+  if (!value || *value >= count)
     wrong(request, fmt::format("`row` needs B,T with {} in 0..{}, got {}", what, count - 1, request.row),
           "`row` 0,0");
-  return value;
+  return *value;
 }
 
 Input input_of_batch(const ModelRequest& request, ModelPass& pass) {

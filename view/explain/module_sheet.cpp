@@ -52,16 +52,14 @@ class Writer {
     for (const auto& [label, array] : {std::pair{"input", &pass_.x}, std::pair{"output", &pass_.y}}) {
       if (!array->defined()) continue;
       Line line{"", label, array->shape().text()};
-      if (array->shape().last() == static_cast<std::int64_t>(s.columns) && has_row(*array, row))
+      if (array->shape().last() == static_cast<std::int64_t>(s.columns) && array->rank() > 0 &&
+          array->numel() >= (row + 1) * array->shape().last())
         line.row = row_of(*array, row);
       s.lines.push_back(line);
     }
     return s;
   }
 
-  bool has_row(const Array& array, std::int64_t row) const {
-    return array.rank() > 0 && array.numel() >= (row + 1) * array.shape().last();
-  }
   std::size_t row_width() const {
     return static_cast<std::size_t>(pass_.y.rank() > 0 ? pass_.y.shape().last() : 0);
   }

@@ -1,6 +1,7 @@
 #include "handgrad/view/explain/operation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -90,21 +91,12 @@ void throw_error(const Request& request, const std::string& rule,
   throw ValueError("explain " + request.operation, message);
 }
 
-std::string typed(const std::vector<Numbers>& rows) {
-  std::string text;
-  for (const Numbers& row : rows) {
-    if (!text.empty()) text += " / ";
-    for (std::size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : " ") + constant_text(row[i]);
-  }
-  return text;
-}
-
 namespace {
 
-std::string comma_separated(const Numbers& row) {
-  std::string text;
-  for (const double value : row) text += (text.empty() ? "" : ",") + constant_text(value);
-  return text;
+std::string joined(const Numbers& row, const char* between) {
+  std::vector<std::string> words;
+  for (const double value : row) words.push_back(constant_text(value));
+  return fmt::format("{}", fmt::join(words, between));
 }
 
 /// A page shows as given what the engine was given.
@@ -119,6 +111,12 @@ Numbers fitted(Numbers row, std::size_t width, double filler) {
 }
 
 }  // namespace
+
+std::string typed(const std::vector<Numbers>& rows) {
+  std::vector<std::string> texts;
+  for (const Numbers& row : rows) texts.push_back(joined(row, " "));
+  return fmt::format("{}", fmt::join(texts, " / "));
+}
 
 Explanation explain(const Request& request) {
   const Operation* operation = find_operation(request.operation);
@@ -175,7 +173,7 @@ Numbers row_option(const Request& request, const std::string& name, std::size_t 
                 fmt::format("`{}` needs {}, one for each {}, got {}", name,
                             plural(width, "number", "numbers"), of, row.size()),
                 {{"x", typed(request.rows)}, {name, typed(found->second)}},
-                fmt::format("`{}` {}", name, comma_separated(fitted(row, width, otherwise))));
+                fmt::format("`{}` {}", name, joined(fitted(row, width, otherwise), ",")));
   return row;
 }
 
@@ -190,7 +188,7 @@ std::vector<Numbers> upstream_option(const Request& request, std::size_t rows, s
                 fmt::format("`upstream` needs {}, one for each number of the output, got {}",
                             plural(width, "number", "numbers"), got),
                 {{"x", typed(request.rows)}, {"upstream", typed(upstream)}},
-                "`upstream` " + comma_separated(fitted(upstream.front(), width, 0)));
+                "`upstream` " + joined(fitted(upstream.front(), width, 0), ","));
   };
   for (const Numbers& row : upstream)
     if (row.size() != width) throw_size(fmt::format("{}", row.size()));
