@@ -83,9 +83,8 @@ int write_trace(const TraceRequest& request) {
   const fs::path path = request.config.config;
   const std::vector<std::string> sets = request.config.all_sets();
   const std::unique_ptr<train::Run> opened =
-      fs::is_directory(path)
-          ? train::open_run(path, {.sets = sets, .weights = request.weights}).run
-          : train::new_run(train::ConfigDocument::load(path, sets), request.weights);
+      fs::is_directory(path) ? train::open_run(path, {.sets = sets, .weights = request.weights}).run
+                             : train::new_run(train::ConfigDocument::load(path, sets), request.weights);
   const train::Run& run = *opened;
   data::Batch batch;
   if (request.batch.empty()) {

@@ -92,6 +92,7 @@ double agreement(double sum, double sum_of_absolute_values);
 
 /// One parameter's path through a run, gathered record by record between its first and its last values.
 struct Trajectory {
+  /// `first` and `final`: its values at both ends.
   Trajectory(std::vector<double> first, std::vector<double> final);
 
   /// `gradient` may be empty.
@@ -102,9 +103,9 @@ struct Trajectory {
   /// See the function of that name.
   double agreement(std::size_t i) const { return view::agreement(sum[i], absolute_sum[i]); }
 
+  /// @{ By element: its first and its last value; sums of its gradient, and how often that was negative; the first step
+  /// at which it was half as far from its start as at the end, -1 if there is none.
   std::vector<double> start, last;
-  /// @{ By element: sums of its gradient, the number of negative ones, and the first step at which it was half as far from its
-  /// start as at the end, -1 if there is none.
   std::vector<double> sum, absolute_sum, negative;
   std::vector<std::int64_t> half_way;
   /// @}

@@ -50,6 +50,7 @@ inline std::string heading(const std::vector<Column>& columns, std::size_t inden
 /// Collects rows of cells, then lays them out.
 class Table {
  public:
+  /// Its first line has the headings.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   /// At most one cell for each column. The last one, left-aligned, may run into the columns after it.

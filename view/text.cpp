@@ -72,7 +72,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number >= 0 ? std::optional(number)
-                                                                                  : std::nullopt;
+                                                                                 : std::nullopt;
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
