@@ -65,17 +65,13 @@ std::string type_text(const view::ConfigObject::Type& type) {
     width = std::max(width, view::last_name(key.pointer).size());
     default_width = std::max(default_width, default_of(key).size());
   }
-  for (const io::Key& key : keys) {
-    std::size_t indent = 4 + width + 2 + default_width + 2;
-    std::string gap = "  ";
-    if (indent + kLeast > text_columns()) {
-      indent = 8;
-      gap = "\n" + std::string(indent, ' ');
-    }
-    text += fmt::format("    {:<{}}  {:<{}}{}{}\n", view::last_name(key.pointer), width, default_of(key),
-                        gap == "  " ? default_width : 0, gap,
-                        view::wrapped(view::value_text(key) + ": " + key.doc, indent, text_columns()));
-  }
+  const std::size_t beside = 4 + width + 2 + default_width + 2;
+  const bool fits = beside + kLeast <= text_columns();
+  for (const io::Key& key : keys)
+    text +=
+        fmt::format("    {:<{}}  {:<{}}{}{}\n", view::last_name(key.pointer), width, default_of(key),
+                    fits ? default_width : 0, fits ? "  " : "\n        ",
+                    view::wrapped(view::value_text(key) + ": " + key.doc, fits ? beside : 8, text_columns()));
   return text;
 }
 

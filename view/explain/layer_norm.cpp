@@ -22,6 +22,13 @@ double total(const Tensor& numbers) {
 }
 double total(const Array& numbers) { return total(Tensor::constant(numbers)); }
 
+/// The largest difference of two rows of one width.
+double largest_difference(const Numbers& a, const Numbers& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
 class LayerNormSheet {
  public:
   LayerNormSheet(const Request& request, const ModelNorm* model)

@@ -112,12 +112,6 @@ std::string of_rows(std::size_t row, std::size_t rows) {
   return rows == 1 ? "" : fmt::format(", row {} of {}", row + 1, rows);
 }
 
-double largest_difference(const Numbers& a, const Numbers& b) {
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
-
 std::vector<Command> operation_next(const Request& request) {
   return {suggestion(Next::work_sheet, {request.command}), suggestion(Next::python, {request.command})};
 }

@@ -116,8 +116,6 @@ Numbers row_of(const Array& array, std::integral auto i) {
 std::string number_of_rows(std::size_t rows);
 /// ", row 2 of 3", or nothing of one row.
 std::string of_rows(std::size_t row, std::size_t rows);
-/// The largest difference of two rows of one width.
-double largest_difference(const Numbers& a, const Numbers& b);
 /// What may be typed after an operation's page: a work sheet, and the same in PyTorch.
 std::vector<Command> operation_next(const Request& request);
 
