@@ -113,9 +113,9 @@ Numbers fitted(Numbers row, std::size_t width, double filler) {
 }  // namespace
 
 std::string typed(const std::vector<Numbers>& rows) {
-  std::vector<std::string> texts;
-  for (const Numbers& row : rows) texts.push_back(joined(row, " "));
-  return fmt::format("{}", fmt::join(texts, " / "));
+  std::string text;
+  for (const Numbers& row : rows) text += (text.empty() ? "" : " / ") + joined(row, " ");
+  return text;
 }
 
 Explanation explain(const Request& request) {
