@@ -98,7 +98,7 @@ void SafetensorsReader::read_bytes(std::uint64_t begin, void* data, std::uint64_
   }
 }
 
-const SafetensorsReader::TensorEntry* SafetensorsReader::find(std::string_view name) const {
+const TensorEntry* SafetensorsReader::find(std::string_view name) const {
   const auto found =
       std::find_if(entries_.begin(), entries_.end(), [&](const TensorEntry& e) { return e.name == name; });
   return found == entries_.end() ? nullptr : &*found;

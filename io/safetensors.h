@@ -17,8 +17,6 @@ namespace handgrad::io {
 /// between them, bytes after the last one, duplicate names. Error with the path and the reason.
 class SafetensorsReader {
  public:
-  using TensorEntry = SafetensorsEntry;  ///< what the header says of a tensor
-
   /// Opens the file and checks its header.
   explicit SafetensorsReader(const std::filesystem::path& path);
   ~SafetensorsReader();

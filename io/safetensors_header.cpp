@@ -15,7 +15,6 @@
 namespace handgrad::io {
 namespace {
 
-using TensorEntry = SafetensorsEntry;
 constexpr const char* kMetadata = "__metadata__";
 
 // A state machine over the parser's events: it stores only the entries and rejects anything else where it occurs,

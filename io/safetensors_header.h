@@ -21,7 +21,7 @@ struct NamedArray {
 using Metadata = std::map<std::string, std::string>;
 
 /// What the header says of a tensor.
-struct SafetensorsEntry {
+struct TensorEntry {
   std::string name;   ///< unique in a file
   std::string dtype;  ///< as in the file: "F32", "F64", "I32", "I64", "BF16", "F16", ...
   Shape shape;        ///< [] for a scalar
@@ -35,8 +35,8 @@ std::uint64_t safetensors_type_bytes(std::string_view dtype);
 
 /// What a header says.
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  ///< in the order of their places
-  Metadata metadata;                      ///< empty when there is none
+  std::vector<TensorEntry> entries;  ///< in the order of their places
+  Metadata metadata;                 ///< empty when there is none
 };
 
 /// From the header's text and the size of the data behind it. Error, its subject `source`, for everything

@@ -51,7 +51,7 @@ void WeightsFile::find_entries(const nn::Module& model) {
 
 void WeightsFile::check(AcceptTypes types) const {
   io::NameReport report(reader_.path().string());
-  std::unordered_set<const io::SafetensorsReader::TensorEntry*> used;
+  std::unordered_set<const io::TensorEntry*> used;
   for (const Match& match : matches_) {
     if (match.entries.empty()) report.missing(match.name);
     const std::string wanted = match.parameter->dtype() == DType::float64 ? "F64" : "F32";

@@ -31,9 +31,8 @@ class WeightsFile {
  private:
   struct Match {
     Parameter* parameter;
-    std::string name;  // the first, for messages
-    std::vector<const io::SafetensorsReader::TensorEntry*>
-        entries{};  // in the file: one, or several of a tied one
+    std::string name;                               // the first, for messages
+    std::vector<const io::TensorEntry*> entries{};  // in the file: one, or several of a tied one
   };
 
   void find_entries(const nn::Module& model);

@@ -85,7 +85,7 @@ std::string sparkline(const std::vector<double>& values, double top, std::size_t
 
 namespace {
 
-using Entries = std::vector<const io::SafetensorsReader::TensorEntry*>;
+using Entries = std::vector<const io::TensorEntry*>;
 
 void throw_what_runs_have(const std::filesystem::path& path, const InspectOptions& options) {
   const auto throw_error = [&](const char* what, const char* option) {
