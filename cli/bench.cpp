@@ -1,5 +1,5 @@
-// bench: the cost of an operation beyond its arithmetic, on tensors so small that the arithmetic is nothing; and whole
-// training steps of a config.
+// bench: the overhead of an operation, measured on tensors so small that arithmetic takes no time; and whole training
+// steps of a config.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -45,7 +45,7 @@ double median_ns(const Work& work) {
 /// `step` maps a tensor of the shape of `x` to another one of that shape.
 template <class Step>
 OpTime time_chain(const char* op, const Tensor& start, const Step& step) {
-  pool_trim();  // blocks that follow each other in memory, as in a program that does only this
+  pool_trim();  // so that blocks are adjacent in memory, as in a program that does only this
   Tensor x = start;
   x.requires_grad();
   const Array dy = Array::full(x.shape(), 1);

@@ -103,7 +103,7 @@ std::string describe(const train::Run& run, const std::string& title, const std:
 namespace {
 
 constexpr int kTimedSteps = 3;
-constexpr double kEnoughSeconds = 3;  // one step of this length says as much as three
+constexpr double kEnoughSeconds = 3;  // after a step of this length, no more are timed
 
 double bytes_of(const train::Run& run, bool trainable_only) {
   double bytes = 0;
@@ -117,7 +117,7 @@ double bytes_of(const train::Run& run, bool trainable_only) {
 std::vector<double> time_steps(train::Trainer& trainer) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds;
-  // The first step asks the system for memory and is not like the others, so it is no more than a rehearsal.
+  // The first step allocates memory and is not timed.
   for (int i = 0; i <= kTimedSteps; ++i) {
     const auto start = Clock::now();
     trainer.step();
@@ -152,10 +152,10 @@ void dry_run(const train::Run& run, const std::string& title) {
              view::bytes_text(gradients));
   std::fflush(stdout);
 
-  // Two moments and the activations are added to what is allocated so far: four times the weights is a low guess.
+  // Still to be allocated: gradients, two moments and the activations, which this estimate leaves out.
   const double wanted = gradients + 2 * weights, available = available_memory();
   if (wanted > available) {
-    fmt::print("          {} more are needed at least, {} are free: no step was tried\n",
+    fmt::print("          at least {} more are needed, {} are free: no step was timed\n",
                view::bytes_text(wanted), view::bytes_text(available));
     return;
   }

@@ -24,7 +24,7 @@ constexpr int kThreads = 64, kMostViewers = 56;  // pages are served even with t
 constexpr Clock::duration kStepInterval = 100ms, kPingInterval = 5s, kLeastRest = 400ms;
 constexpr auto kGracePeriod = 2s;  // how long shutting down waits for answers being sent
 constexpr int kRestFactor = 60;    // gathering takes at most 1/61 of one processor's time
-constexpr int kNiceness = 19;      // and only what training leaves idle
+constexpr int kNiceness = 19;      // of the gathering thread: training has priority
 
 /// The data for all viewers, gathered at one moment.
 struct Snapshot {

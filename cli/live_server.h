@@ -13,7 +13,7 @@
 
 namespace handgrad::cli {
 
-/// Serves on 127.0.0.1 only, in separate threads. `/` is the page and `/events` sends its updates: an event "data" with
+/// Listens on 127.0.0.1 only, in separate threads. `/` is the page and `/events` sends its updates: an event "data" with
 /// everything the page shows, gathered from the run's folder while there are viewers; between them at most ten events
 /// "step" a second, with step and loss; "end" after the last one. Slow viewers skip updates and never delay training:
 /// each gets only the newest. Requests under another host name, or from a page of another origin, get status 403.

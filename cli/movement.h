@@ -23,7 +23,7 @@ struct TrackedParameter {
 
   /// Its elements now, measured from `start`.
   train::Statistics statistics() const;
-  /// How far its farthest element is from its start.
+  /// The largest distance of an element from its start.
   double distance() const;
 };
 
@@ -54,8 +54,8 @@ class Movement {
 
 // ---- Tables
 
-/// The columns: every module's parameters; with many modules the farthest one of each kind; on a narrow
-/// terminal only its distance.
+/// Which columns a row has: one for each parameter; with many modules, only the farthest parameter of each kind; on a
+/// narrow terminal, only its distance.
 enum class Layout { modules, farthest, narrow };
 Layout layout_for(const Movement& movement, std::size_t columns);
 

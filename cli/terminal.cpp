@@ -44,7 +44,7 @@ namespace {
 std::atomic<bool> stop{false};
 std::atomic<int> received{0};
 
-/// The reader of the tables has gone: the run ends as after Ctrl-C.
+/// The reader of the output closed the pipe: the run ends as after Ctrl-C.
 extern "C" void on_closed_pipe(int signal) {
   received.store(signal);
   stop.store(true);

@@ -1,4 +1,4 @@
-// The terminal that output goes to, and the signals that it sends.
+// The terminal: its width, the keyboard, and the signals that it sends.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,9 @@ bool wait_for_enter(const std::function<bool()>& stop);
 
 /// Ctrl-C and SIGTERM. Only the program installs handlers, never the library.
 ///
-/// From listen() on, the first SIGINT or SIGTERM asks for a stop after the current step; a second one ends the program at
-/// once, with the last checkpoint as it is. Before that, signals do what they always do: there is nothing to save yet.
+/// After listen(), the first SIGINT or SIGTERM requests a stop after the current step; a second one ends the program
+/// immediately and leaves the last checkpoint as it is. Before listen(), signals have their default action, because there
+/// is nothing to save yet.
 class StopOnSignal {
  public:
   StopOnSignal() = default;

@@ -58,11 +58,11 @@ struct Verb {
 /// Prints a result; returns the exit status of a success.
 int print_text(const std::string& text);
 
-/// The whole program with all of its verbs. What their options wrote into is shared by all that this call returned.
+/// The program with all of its verbs. Options write into variables that only the verbs of this call share.
 Verb program();
 
 /// Parses the command line and runs the chosen verb; without a verb prints `greeting`. Prints what --help and --version
-/// ask for. Wrong usage goes to stderr with the probable intention. Returns the exit status.
+/// request. Wrong usage is reported on stderr with a suggestion. Returns the exit status.
 int run_command_line(const Verb& program, const std::string& greeting, const std::string& version, int argc,
                      char** argv);
 

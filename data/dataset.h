@@ -7,7 +7,7 @@
 
 namespace handgrad::data {
 
-/// `rows` rows of `cols` token ids, row-major, and for each of them the id that should come next.
+/// `rows` rows of `cols` token ids, row-major, and the id that should follow each of them.
 struct Batch {
   std::int64_t rows = 0;              ///< B
   std::int64_t cols = 0;              ///< T
@@ -16,7 +16,7 @@ struct Batch {
 
   std::int64_t tokens() const { return rows * cols; }  ///< targets
 
-  /// Makes room. Storage only grows, so that a batch that is filled again and again allocates once.
+  /// Sets the size. Storage only grows, so a batch that is reused allocates once.
   void resize(std::int64_t new_rows, std::int64_t new_cols) {
     rows = new_rows;
     cols = new_cols;
@@ -42,8 +42,8 @@ struct BatchPlan {
   std::int64_t tokens() const { return rows * cols * micro_batches; }  ///< of an update, in this process
 };
 
-/// Which batch of a run. A dataset gives the same rows for the same position, so this is all that has to be
-/// kept to go on after an interruption.
+/// Which batch of a run. A dataset returns the same rows for the same position, so a checkpoint needs nothing else of
+/// it.
 struct Position {
   std::int64_t step = 0;         ///< 0 for the batch of the first update
   std::int64_t micro_batch = 0;  ///< 0 .. micro_batches - 1
@@ -89,7 +89,7 @@ class Dataset {
   BatchPlan plan_;  // all_rows filled in
 };
 
-/// Rows of ids that are equally likely from 0 to vocab_size - 1; targets are the same row moved on by one.
+/// Rows of ids drawn uniformly from 0 to vocab_size - 1; targets are the same row shifted by one.
 /// The best possible loss is ln(vocab_size).
 class RandomTokens final : public Dataset {
  public:

@@ -15,7 +15,8 @@ namespace handgrad::data {
 ///
 ///     {"inputs": [[1, 2], [3, 4]], "targets": [[2, 3], [4, 5]]}
 ///
-/// Rows of token ids, all of one length, as many targets as inputs. `vocab_size` bounds the ids; 0: unknown, only negative ids are refused. Error that names `source` (a file) and the place in it,
+/// Rows of token ids, all of one length, as many targets as inputs. `vocab_size` bounds the ids; 0: unknown, only
+/// negative ids are rejected. Error that names `source` (a file) and the place in it,
 /// which begins with `pointer`, the place of the object: "/data".
 Batch parse_batch(const nlohmann::json& object, const std::string& source, std::int64_t vocab_size,
                   const std::string& pointer = {});

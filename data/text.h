@@ -1,4 +1,4 @@
-// A text file, ready to learn from, and the tokenizers there are.
+// A text file as token ids, and the tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Text {
 /// held-back part included. Errors of reading, encoding and splitting, each with the path.
 Text load_text(const TextOptions& options);
 
-/// The tokenizer that `to_json` wrote. Error with the key when something is missing or wrong.
+/// The tokenizer that `to_json` wrote. Error that names the missing or wrong key.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& json);
 
 }  // namespace handgrad::data

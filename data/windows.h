@@ -80,9 +80,9 @@ struct WindowOptions {
 /// The dataset that the options ask for. Errors as its constructor.
 std::unique_ptr<Dataset> make_windows(TokenStream stream, const WindowOptions& options);
 
-/// A text as windows side by side, so that each of its n - 1 targets comes exactly once. Batches have `rows`
-/// rows of `cols` tokens; what is left makes a batch with fewer rows, and the tokens left after that a batch
-/// of one shorter row:
+/// A text cut into adjacent windows, so that each of its n - 1 targets occurs exactly once. Batches have `rows`
+/// rows of `cols` tokens; the remaining rows make a smaller batch, and the remaining tokens a batch of one
+/// shorter row:
 ///
 ///     EvaluationWindows(11 tokens, rows 2, cols 3)   2 x 3, 1 x 3, 1 x 1: 6 + 3 + 1 = 10 targets
 ///
@@ -90,7 +90,7 @@ std::unique_ptr<Dataset> make_windows(TokenStream stream, const WindowOptions& o
 /// tokens().
 class EvaluationWindows {
  public:
-  /// `max_batches`: only the first so many; 0 means all. Error when the text is shorter than cols + 1 tokens,
+  /// `max_batches`: how many are used, from the first; 0: all. Error when the text is shorter than cols + 1 tokens,
   /// and when rows or cols is not positive.
   EvaluationWindows(TokenStream stream, std::int64_t rows, std::int64_t cols, std::int64_t max_batches = 0);
 

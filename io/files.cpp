@@ -42,10 +42,11 @@ std::string others_beside(const std::filesystem::path& missing) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none))
     if (entry.path().extension() == missing.extension()) names.insert(entry.path().filename().string());
-  if (none) return fmt::format("a path from where you are; there is no folder {}", quoted(folder));
+  if (none)
+    return fmt::format("a path relative to the current folder; there is no folder {}", quoted(folder));
   if (names.empty()) return "";
   constexpr std::size_t kMost = 4;
-  std::string text = "one that is there";
+  std::string text = "a file in that folder";
   std::size_t shown = 0;
   for (const std::string& name : names) {
     if (shown == kMost) break;

@@ -46,14 +46,13 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 /// Waits until the names in `folder` (files made, renamed, removed) are on the disk.
 void sync_folder(const std::filesystem::path& folder);
 
-/// A file as it was read.
+/// The contents of a file.
 struct TextFile {
-  std::string text;                  ///< every byte but the mark; line ends stay as they are
-  bool had_byte_order_mark = false;  ///< EF BB BF at the beginning was dropped
+  std::string text;                  ///< every byte except the mark; line ends are unchanged
+  bool had_byte_order_mark = false;  ///< the file began with EF BB BF
 };
 
-/// The whole of a file. Error with the path in quotes and the reason when it is missing, a folder, not to be
-/// opened or not to be read to its end.
+/// Reads a whole file. Error with the quoted path and the reason when it is missing, is a folder or cannot be read.
 TextFile read_text_file(const std::filesystem::path& path);
 
 /// A path as messages show it: in quotes.

@@ -1,4 +1,4 @@
-// Model: what can be trained on token ids and asked for the next one, and the models that a config may name.
+// Model: predicts the next token id from token ids. The registry has the models that a config may name.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Model : public nn::Module {
   virtual std::int64_t context_length() const = 0;  ///< the most tokens in a row that it can look at
 };
 
-/// What a model's factory is told by the run it is part of.
+/// What a run tells the factory of its model.
 struct ModelContext {
   std::int64_t vocab_size = 0;  ///< the tokenizer's, default of the key vocab_size; 0: not known
 };
@@ -42,8 +42,8 @@ struct ModelContext {
 /// checks its keys and returns nullptr.
 io::Registry<Model, const ModelContext&>& registry();
 
-/// The model that `fields` name, with first weights drawn by `seed`; without a seed they are zeros, and a file
-/// follows. nullptr when the factory only checked the keys.
+/// The model that `fields` name, with first weights drawn by `seed`; without a seed they are zeros, to be loaded
+/// from a file. nullptr when the factory only checked the keys.
 std::unique_ptr<Model> make(io::Fields& fields, const ModelContext& context,
                             std::optional<std::uint64_t> seed = std::nullopt);
 

@@ -1,4 +1,4 @@
-// Layers without parameters, element by element: activations and dropout. The formulas are in core/ops.h.
+// Elementwise layers without parameters: activations and dropout. The formulas are in core/ops.h.
 #pragma once
 
 #include <memory>
@@ -58,9 +58,9 @@ std::vector<std::string> activation_names();
 /// ValueError for another name, with the one that was probably meant.
 std::unique_ptr<Layer> make_activation(std::string_view name);
 
-/// Dropout (Srivastava et al., 2014): each number is 0 with probability `rate`, else divided by 1 - rate, so that the mean stays. When not
-/// training() the output is x itself. No parameters. Which numbers: by seed, module path, count of calls and
-/// step, see core/random.h. With rate 0.5, [1, 2, 3, 4] may become [2, 0, 6, 0].
+/// Dropout (Srivastava et al., 2014): each number is set to 0 with probability `rate`, else divided by 1 - rate, which
+/// keeps the mean. When not training() the output is x itself. No parameters. The seed, the module's path, the count
+/// of calls and the step decide which numbers (core/random.h). With rate 0.5, [1, 2, 3, 4] may become [2, 0, 6, 0].
 class Dropout final : public Layer {
  public:
   /// ValueError unless 0 <= rate < 1.
@@ -70,7 +70,7 @@ class Dropout final : public Layer {
 
   double rate() const { return rate_; }  ///< the probability of 0
 
-  /// `rate`, once it is known to be one; ValueError in the name of `what` otherwise.
+  /// Returns `rate`. ValueError, in the name of `what`, unless 0 <= rate < 1.
   static double checked_rate(const char* what, double rate);
 
  private:

@@ -1,4 +1,4 @@
-// Initialization: when and how the first numbers of parameters are drawn.
+// Initialization: how the first numbers of parameters are drawn.
 #pragma once
 
 #include <cstdint>

@@ -32,14 +32,14 @@
 
 namespace handgrad::nn {
 
-/// Made by `uniform`, `normal` or `constant`.
+/// What the first numbers of a parameter are drawn from. Made by `uniform`, `normal` or `constant`.
 struct Distribution {
   /// Its family.
   enum class Type { uniform, normal, constant };
   Type type;                 ///< what `size` means
   double size;               ///< the bound, the standard deviation, or the number itself
   bool ends_branch = false;  ///< of the last Linear of a residual branch, x + branch(x)
-  bool is_default = false;   ///< `set_init` may choose another: the layer has no opinion
+  bool is_default = false;   ///< `set_init` may replace it
 };
 /// From -bound to bound, each value as likely.
 inline Distribution uniform(double bound) { return {Distribution::Type::uniform, bound}; }
@@ -232,9 +232,8 @@ class Module {
   bool training_ = true;
 };
 
-/// Several operations have two forms with equal numbers: fused, one operation with its derivative,
-/// and composed, written from primitive operations as the book does, so that each intermediate result can be
-/// looked at.
+/// Several operations have two forms with equal numbers: fused, one operation with its derivative, and composed,
+/// written from primitive operations as in the book, so that each intermediate result is visible.
 enum class Form { fused, composed };
 
 /// A module that maps one tensor to another. Call it as a function: `layer(x)`; that sets the module path,

@@ -213,7 +213,7 @@ TEST_CASE("a run that was killed before its first checkpoint can be looked at, a
   const Outcome outcome = handgrad_in(folder.path(), "train --resume run");
   CHECK(outcome.status == 1);
   CHECK(outcome.err ==
-        "\"run\": holds no checkpoint: the run was ended before it saved its first\n"
+        "\"run\": has no checkpoint: the run ended before its first save\n"
         "  try: begin again: handgrad train run/config.json --overwrite --out run\n");
   CHECK(handgrad_in(folder.path(), "train run/config.json --overwrite --out run --quiet --set train.steps=3")
             .status == 0);

@@ -75,15 +75,15 @@ const std::vector<WrongCall>& wrong_calls() {
        "empty.json: expected JSON, got an empty text\n"},
       {"train missing.json", 1,
        "\"missing.json\": cannot be opened: No such file or directory\n"
-       "  try: one that is there: batch.json, comma.json, empty.json, huge.json and 3 more\n"},
+       "  try: a file in that folder: batch.json, comma.json, empty.json, huge.json and 3 more\n"},
       {"train nowhere/toy.json", 1,
        "\"nowhere/toy.json\": cannot be opened: No such file or directory\n"
-       "  try: a path from where you are; there is no folder \"nowhere\"\n"},
+       "  try: a path relative to the current folder; there is no folder \"nowhere\"\n"},
       {"train folder", 1,
        "\"folder\": need a file, got a folder\n"},
       {"train TOY --set data.path=missing.txt", 1,
        "\"FOLDER/missing.txt\": cannot be opened: No such file or directory\n"
-       "  try: one that is there: empty.txt, latin1.txt, short.txt\n"},
+       "  try: a file in that folder: empty.txt, latin1.txt, short.txt\n"},
       {"train TOY --set data.path=", 2,
        "--set data.path=: /data/path: must name a text file\n"},
       {"train TOY --set data.path=folder", 1,
@@ -156,7 +156,7 @@ const std::vector<WrongCall>& wrong_calls() {
        "\"missing.safetensors\": does not exist\n"
        "  try: a run's folder, a checkpoint's, or a safetensors file\n"},
       {"train TOY --weights folder", 1,
-       "\"folder\": holds no run and no checkpoint\n"
+       "\"folder\": has neither a run nor a checkpoint\n"
        "  try: the folder of a run, such as runs/toy\n"},
       {"train", 2,
        "train: needs a config\n"

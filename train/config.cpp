@@ -135,8 +135,8 @@ TrainSettings read_train(io::Fields& fields) {
                 ? DType::float64
                 : DType::float32;
   s.trainer.check_non_finite =
-      fields.boolean("find_nan", {.doc = "whether every operation of every step is looked at for "
-                                         "NaN and infinity, not only after a bad loss",
+      fields.boolean("find_nan", {.doc = "whether every operation of every step is checked "
+                                         "for NaN and infinity, not only after a bad loss",
                                   .fallback = false});
   s.trainer.allow_unused = fields.boolean(
       "allow_unused", {.doc = "whether trainable parameters may be without any gradient", .fallback = false});

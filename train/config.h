@@ -41,8 +41,7 @@ class ConfigDocument {
   std::filesystem::path folder_;
 };
 
-/// Makes each value of a key "path", or `value` itself if it `is_path`, one that holds from anywhere; relative ones start
-/// at `folder`.
+/// Makes each value of a key "path" absolute, or `value` itself if it `is_path`. Relative paths start at `folder`.
 void make_paths_absolute(nlohmann::ordered_json& value, const std::filesystem::path& folder,
                          bool is_path = false);
 
@@ -62,7 +61,7 @@ struct TrainSettings {
   std::int64_t eval_every = 0, eval_batches = 0, checkpoint_every = 0;
   /// @}
   DType dtype = DType::float32;  ///< of weights and arithmetic
-  TrainerOptions trainer;        ///< what only the trainer reads; seed and stop are the run's
+  TrainerOptions trainer;        ///< what only the trainer reads; the run sets seed and stop
 };
 /// ConfigError for what does not fit; `steps` and `epochs` exclude each other.
 TrainSettings read_train(io::Fields& fields);

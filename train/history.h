@@ -18,7 +18,8 @@
 
 namespace handgrad::train {
 
-/// What is looked at of a parameter. first_moment, second_moment: the states of optim::Moment, such as Adam's exp_avg and exp_avg_sq.
+/// Which numbers of a parameter. first_moment and second_moment are the states of optim::Moment, such as Adam's exp_avg
+/// and exp_avg_sq.
 enum class Quantity { value, gradient, update, first_moment, second_moment };
 
 /// Their words, in that order: "value", "gradient", "update", "first_moment", "second_moment".

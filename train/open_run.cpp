@@ -26,9 +26,9 @@ fs::path checkpoint_of(const fs::path& folder) {
   if (auto latest = find_latest(folder)) return *latest;
   if (!fs::exists(folder)) io::throw_file(folder, "does not exist", "the folder of a run, such as runs/toy");
   if (!fs::exists(folder / "config.json"))
-    io::throw_file(folder, "holds no run and no checkpoint", "the folder of a run, such as runs/toy");
+    io::throw_file(folder, "has neither a run nor a checkpoint", "the folder of a run, such as runs/toy");
   io::throw_file(
-      folder, "holds no checkpoint: the run was ended before it saved its first",
+      folder, "has no checkpoint: the run ended before its first save",
       fmt::format("begin again: `handgrad` train {} `overwrite` `out` {}",
                   io::shell_word((folder / "config.json").string()), io::shell_word(folder.string())));
 }

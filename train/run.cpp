@@ -100,8 +100,8 @@ void Run::read(io::Fields root, const std::filesystem::path& folder, const RunCo
   root.finish();
   if (!build) return;
   effective_ = std::make_unique<Json>(root.effective());
-  effective_->erase("$schema");              // a place that holds from the config's own folder only
-  make_paths_absolute(*effective_, folder);  // the run's folder is another one
+  effective_->erase("$schema");              // a path relative to the config's folder
+  make_paths_absolute(*effective_, folder);  // the run has another folder
 }
 
 void Run::build_trainer(const std::atomic<bool>* stop) {

@@ -1,4 +1,5 @@
-// The folder of one training run. Everything in it but timing.jsonl, meta.json and log.txt has the same bytes in equal runs.
+// The folder of one training run. Equal runs have equal bytes in all of its files except timing.jsonl, meta.json and
+// log.txt.
 //
 //     config.json      the effective config: every key, defaults filled in
 //     meta.json        version, compiler, CPU, kernels, threads, seed
@@ -28,7 +29,7 @@ std::string run_name(const std::filesystem::path& folder);
 /// a run.
 void reject_older_run(const std::filesystem::path& folder);
 
-/// Creates or finds the folder of a run and knows its files. A new run that fails before its first step is deleted, and
+/// Creates or finds the folder of a run. A new run that fails before its first step is deleted, and
 /// the run that it was replacing is restored.
 class RunFolder {
  public:
@@ -72,7 +73,7 @@ class RunFolder {
   /// @}
   /// Whether create() made it and keep() has not been called.
   bool is_new() const { return backup_ != nullptr; }
-  /// Call it after the first step or the first saved state: keeps this run and deletes the run that it replaced.
+  /// Keeps this run and deletes the run that it replaced. Called after the first step or the first saved state.
   void keep();
 
  private:

@@ -1,5 +1,5 @@
-// What stops a training run, and how the first number that is not finite is found. Errors are thrown before anything
-// was updated.
+// The errors that stop a training run, and the search for the first number that is not finite. Errors are thrown
+// before any parameter is updated.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,18 @@ struct NonFinite {
   std::int64_t of = 0;     ///< how many it has
 };
 
-/// NaNs and infinities in `array`.
+/// How many numbers of `array` are NaN or infinite.
 std::int64_t count_non_finite(const Array& array);
 
 /// The first parameter whose numbers are not all finite.
 NonFinite find_in_parameters(const optim::Parameters& parameters);
-/// The first parameter whose gradient is not.
+/// The first parameter whose gradients are not all finite.
 NonFinite find_in_gradients(const optim::Parameters& parameters);
 
-/// Remembers the first output of an operation that is not finite, or else, during backward, the first gradient of one.
+/// Remembers the first operation whose output is not finite or, during backward, whose output's gradient is not.
 class NonFiniteObserver final : public GraphObserver {
  public:
-  /// @{ Looks, unless something was found already.
+  /// @{ Checks the numbers, unless an earlier operation had some that are not finite.
   void recorded(const Node& node, const Array& y) override { look(node, y, "output"); }
   void differentiating(const Node& node, const Array& dy) override {
     look(node, dy, "gradient of the output");

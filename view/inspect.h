@@ -72,7 +72,7 @@ void write_json(const Selection& selection, bool values, std::ostream& out);
 void write_csv(const std::string& name, const Array& array, std::ostream& out);
 void write_json(const std::string& name, const Array& array, bool values, std::ostream& out);
 /// @}
-/// Columns of a whole table; on a narrow terminal some are left out.
+/// Terminal columns that a complete table needs; a narrower one has fewer.
 inline constexpr std::size_t kWideColumns = 88;
 /// A table for each parameter with its chosen steps, which has fewer columns on a narrow terminal.
 void write_steps(const Selection& selection, const InspectOptions& options, std::ostream& out);
@@ -81,7 +81,7 @@ void write_steps(const Selection& selection, const InspectOptions& options, std:
 /// updates; a table of what checkpoints hold.
 void write_table(const Selection& selection, const InspectOptions& options, std::ostream& out);
 
-/// The JSON of a file in a run's folder; an empty object when it is missing or is none.
+/// The JSON object in a file of a run's folder; an empty object when the file is missing or has no object.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
 /// How many steps the run's config plans; 0 when it does not say.
 std::int64_t planned_steps(const nlohmann::ordered_json& config);
@@ -90,26 +90,26 @@ std::int64_t planned_steps(const nlohmann::ordered_json& config);
 /// they cancel.
 double agreement(double sum, double sum_of_absolute_values);
 
-/// One parameter's path through a run, gathered record by record between its first and its last values.
+/// How one parameter moved during a run, built from its recorded steps.
 struct Trajectory {
-  /// `first` and `final`: its values at both ends.
+  /// `first` and `final`: its values at the first and the last step.
   Trajectory(std::vector<double> first, std::vector<double> final);
 
   /// `gradient` may be empty.
   void add(std::int64_t step, const std::vector<double>& value, const std::vector<double>& gradient);
 
-  /// Elements, the farthest first. A distance that is not a number counts as farthest.
+  /// Elements by their distance from the start, largest first. NaN counts as the largest.
   std::vector<std::size_t> ranking() const;
-  /// See the function of that name.
+  /// view::agreement of this element.
   double agreement(std::size_t i) const { return view::agreement(sum[i], absolute_sum[i]); }
 
-  /// @{ By element: its first and its last value; sums of its gradient, and how often that was negative; the first step
-  /// at which it was half as far from its start as at the end, -1 if there is none.
+  /// @{ For each element: its first and last value; the sum of its gradients and of their absolute values, and how many
+  /// were negative; the first step at which it had moved half of its final distance, or -1.
   std::vector<double> start, last;
   std::vector<double> sum, absolute_sum, negative;
   std::vector<std::int64_t> half_way;
   /// @}
-  std::int64_t gradients = 0;  ///< that were added
+  std::int64_t gradients = 0;  ///< how many were added
 };
 
 /// The value that all elements start with; none when they differ.

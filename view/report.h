@@ -32,7 +32,7 @@ void write_run_report(const nlohmann::ordered_json& data, const std::filesystem:
 
 // ---- The data
 
-/// How much is gathered, and what is known beside the folder.
+/// How much is gathered, and what the folder does not say.
 struct ReportOptions {
   /// The run that the folder's config describes, with its last weights: for the table of parameters and the row through
   /// the norms. Without it the page says `why_no_run`.
@@ -52,10 +52,11 @@ nlohmann::ordered_json report_data(const std::filesystem::path& folder, const Re
 
 // ---- Its parts
 
-/// Error when there is a `stop` and it is true.
+/// Error if `stop` is given and true.
 void check_not_stopped(const std::atomic<bool>* stop);
 
-/// The steps that get a column, ascending: all, or every n-th when there are more than `most`; always the first and the last.
+/// The steps that get a column, ascending: all, or every n-th when there are more than `most`. The first and the last
+/// step always get one.
 std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, std::int64_t most);
 
 /// The recorded vectors of the run in `folder`, as a page takes them:
@@ -66,9 +67,9 @@ std::vector<std::int64_t> column_steps(const std::vector<std::int64_t>& steps, s
 ///
 /// `features` are ranked, those that moved farthest first; a vector of more than 192 features, or of more than fit into
 /// `budget` bytes, has only the first and the last of them. Series are base64, a row of features for each column, in the
-/// run's element type. `last`, by contrast, has all features. With neither "before" nor "updates" an update is the difference of two columns. null when
-/// there is no recording, or no complete step in it. The recording is read once from end to end; Error soon after `stop`
-/// has become true.
+/// run's element type; `last` has all features. With neither "before" nor "updates" an update is the difference of two
+/// columns. null when there is no recording, or no complete step in it. The recording is read once. Error soon after
+/// `stop` becomes true.
 nlohmann::ordered_json report_norms(const std::filesystem::path& folder, std::size_t budget,
                                     const std::atomic<bool>* stop = nullptr);
 

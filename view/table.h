@@ -1,4 +1,4 @@
-// A text table: cells under columns that are as wide as their widest cell, or have a fixed width.
+// A text table. Columns are as wide as their widest cell, or have a fixed width.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ enum class Align { left, right, center };
 struct Column {
   std::string heading;         ///< the first cell
   Align align = Align::right;  ///< of heading and cells
-  std::size_t width = 0;       ///< at least
-  std::size_t gap = 2;         ///< blanks before it, except before the first column
-  std::size_t most = 1000;     ///< as wide at most; longer cells push the rest of their line to the right
+  std::size_t width = 0;       ///< smallest width
+  std::size_t gap = 2;         ///< spaces before it; the first column has none
+  std::size_t most = 1000;     ///< largest width; longer cells push the rest of their line to the right
 };
 
-/// A line under columns of a fixed width, without trailing blanks; `indent` blanks before it. For a table whose rows are
-/// not known in advance. Longer cells push the rest of the line to the right.
+/// One line of cells in columns of a fixed width, for a table that is printed row by row: `indent` spaces, then the
+/// cells, without trailing spaces. Longer cells push the rest of the line to the right.
 inline std::string line(const std::vector<Column>& columns, const std::vector<std::string>& cells,
                         std::size_t indent = 0) {
   std::string line(indent, ' ');

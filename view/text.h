@@ -38,7 +38,7 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 /// "a, b or c", with "or" or another word before the last.
 std::string listed(const std::vector<std::string>& words, const char* last);
 
-/// The integer of at least 0 that `text` is; none for any other text.
+/// Parses an integer of at least 0; none when the whole text is not one.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
 /// The last part of a module's or parameter's path: "norm1" of "trf_blocks.0.norm1".

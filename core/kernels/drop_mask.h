@@ -23,7 +23,7 @@ struct DropMask {
 // Philox4x32-10 in vectors: the numbers of core/random.h, eight blocks of four at a time.
 namespace handgrad::kernels::HANDGRAD_TARGET {
 
-// A register of 64-bit lanes; a word of 32 bits lies in the lower half of each, the upper half is never looked at.
+// A register of 64-bit lanes. Each holds a 32-bit word in its lower half; the upper half is ignored.
 typedef uint64_t PhiloxWords __attribute__((vector_size(sizeof(Native<double>::Type))));
 
 HANDGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, uint64_t b) {
@@ -41,7 +41,7 @@ HANDGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, uint64_t b) {
 #endif
 }
 
-// How many numbers random_bits may write beyond what was asked for.
+// How many numbers random_bits may write past `count`.
 inline constexpr int64_t kPhiloxSlack = 32;
 
 // The 32-bit numbers of positions 4 * block, 4 * block + 1, ... : at least `count` of them, in whole vectors.

@@ -19,18 +19,18 @@ namespace handgrad::view::explain {
 
 inline constexpr int kDigits = 8;  ///< significant digits of a number by default
 
-/// `value` with at most so many significant digits: "2", "-0.99999875", "3.12e-07", "NaN", "inf". No trailing zeros, no
+/// `value` with at most `digits` significant digits: "2", "-0.99999875", "3.12e-07", "NaN", "inf". No trailing zeros, no
 /// "-0".
 std::string number_text(double value, int digits = kDigits);
 
-/// A small constant as a person writes it: "0.00001", and not "1e-05"; the shortest digits that read back to it.
+/// A small constant without an exponent, "0.00001" instead of "1e-05", with the fewest digits that read back to it.
 std::string constant_text(double value);
 
 /// The numbers of one row, each in at most `width` characters. A number with an exponent beside others without has three
 /// digits.
 std::vector<std::string> row_text(const std::vector<double>& row, int digits, std::size_t width);
 
-/// A number for JSON: the shortest digits that read back to the same bits in `dtype`; "NaN", "Infinity" or "-Infinity".
+/// A number for JSON: the fewest digits that read back to the same bits in `dtype`; "NaN", "Infinity" or "-Infinity".
 nlohmann::ordered_json json_number(double value, DType dtype);
 /// A list of them.
 nlohmann::ordered_json json_row(const std::vector<double>& row, DType dtype);
@@ -54,7 +54,7 @@ std::size_t one_hot(const std::vector<double>& row);
 /// "1 0 0 0", or of a long row the first three and the last.
 std::string spaced(const std::vector<double>& row);
 
-/// Whether a row has a nonzero number that is, beside its largest one, as small as the last digit.
+/// Whether a row has a nonzero number as small as the last digit of its largest one.
 bool has_rounding(const std::vector<Array>& rows);
 
 /// @{ A number, a list of them or a list of rows as Python writes it: "2.", "[1., 0.5]".
@@ -74,7 +74,7 @@ std::string python_line(const std::string& code, const std::string& expected);
 /// What PyTorch should print of an array: its rows, separated by slashes.
 std::string python_expected(const Array& array);
 
-/// The numbers one after another; a minus sign takes the place of one blank: "-1  1".
+/// The numbers in a row, aligned so that a minus sign replaces a space: "-1  1".
 std::string signed_row(const std::vector<double>& row);
 
 // ---- The sheet
