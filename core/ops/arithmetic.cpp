@@ -92,23 +92,27 @@ constexpr std::int64_t kGrain = grain_for(0.3);
 
 using kernels::Binary;
 
-// y = a op b, or += when `add` is set; y has the shape that a and b broadcast to.
+// y = a op b, or += when `add` is set. The steps are 1, or 0 for one number that is repeated.
 template <Binary kOp, class T>
-void compute(Array& y, const Array& a, const Array& b, bool add) {
+void compute_flat(Array& y, const T* a, std::int64_t step_a, const T* b, std::int64_t step_b, bool add) {
   const auto run = kernels::binary_function<T>(kOp);
   T* to = y.mutable_data<T>();
+  const std::int64_t n = y.numel();
+  if (n <= kGrain) return run(to, {a, n, step_a}, {b, n, step_b}, 1, n, add);
+  parallel_ranges(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t count = end - begin;
+    run(to + begin, {a + begin * step_a, count, step_a}, {b + begin * step_b, count, step_b}, 1, count, add);
+  });
+}
+
+// The same with y of the shape that a and b broadcast to.
+template <Binary kOp, class T>
+void compute(Array& y, const Array& a, const Array& b, bool add) {
   const T* from_a = a.data<T>();
   const T* from_b = b.data<T>();
-  const std::int64_t step_a = a.shape() == y.shape(), step_b = b.shape() == y.shape();  // else repeated
-  if ((step_a == 1 || a.rank() == 0) && (step_b == 1 || b.rank() == 0)) {
-    const auto compute_part = [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t n = end - begin;
-      run(to + begin, {from_a + begin * step_a, n * step_a, step_a},
-          {from_b + begin * step_b, n * step_b, step_b}, 1, n, add);
-    };
-    return y.numel() <= kGrain ? compute_part(0, y.numel())
-                               : parallel_ranges(y.numel(), kGrain, compute_part);
-  }
+  if (a.shape() == b.shape()) return compute_flat<kOp>(y, from_a, 1, from_b, 1, add);
+  const auto run = kernels::binary_function<T>(kOp);
+  T* to = y.mutable_data<T>();
   const Walk<2> walk = walk_over<2>(y.shape(), {&a.shape(), &b.shape()});
   for_each_matrix(walk, kGrain,
                   [&](std::int64_t at, const auto& offsets, std::int64_t rows, std::int64_t columns) {
@@ -122,6 +126,17 @@ void compute(Array& y, const Array& a, const Array& b, bool add = false) {
   dispatch(y.dtype(), [&](auto zero) { compute<kOp, decltype(zero)>(y, a, b, add); });
 }
 
+// y = x op number, or number op x when the number is on the left, or += when `add` is set.
+template <Binary kOp>
+void compute(Array& y, const Array& x, double number, bool left, bool add) {
+  dispatch(y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T value = static_cast<T>(number);
+    left ? compute_flat<kOp>(y, &value, 0, x.data<T>(), 1, add)
+         : compute_flat<kOp>(y, x.data<T>(), 1, &value, 0, add);
+  });
+}
+
 template <Binary kOp>
 Array computed(const char* name, const Tensor& a, const Tensor& b) {
   const DType type = checks::common_type(name, {{"a", a}, {"b", b}});
@@ -131,12 +146,11 @@ Array computed(const char* name, const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// x op number, or number op x when the number is on the left.
 template <Binary kOp>
 Array computed(const char* name, const Tensor& x, double number, bool left = false) {
-  const Array constant = Array::full({}, number, checks::common_type(name, {{"x", x}}));
+  checks::common_type(name, {{"x", x}});
   Array y = Array::like(x.array());
-  left ? compute<kOp>(y, constant, x.array()) : compute<kOp>(y, x.array(), constant);
+  compute<kOp>(y, x.array(), number, left, false);
   return y;
 }
 
@@ -150,8 +164,7 @@ void pass_backward(const Node& /*node*/, const Array& dy, GradSink& sink) { sink
 // dy op number
 template <Binary kOp>
 void number_backward(GradSink& sink, const Node& node, int i, const Array& dy, double number) {
-  const Array constant = Array::full({}, number, dy.dtype());
-  compute_gradient(sink, node, i, dy, [&](Array& dx, bool add) { compute<kOp>(dx, dy, constant, add); });
+  compute_gradient(sink, node, i, dy, [&](Array& dx, bool add) { compute<kOp>(dx, dy, number, false, add); });
 }
 
 void neg_backward(const Node& node, const Array& dy, GradSink& sink) {
@@ -180,7 +193,7 @@ void mul_number_backward(const Node& node, const Array& dy, GradSink& sink) {
 void divisor_backward(GradSink& sink, const Node& node, int i, const Array& dy) {
   Array part = Array::like(dy);
   compute<Binary::chain_div>(part, dy, node.saved("b"));
-  compute<Binary::mul>(part, part, Array::full({}, -1, dy.dtype()));
+  compute<Binary::mul>(part, part, -1.0, false, false);
   compute_gradient(sink, node, i, dy,
                    [&](Array& db, bool add) { compute<Binary::chain_mul>(db, part, node.saved("y"), add); });
 }
